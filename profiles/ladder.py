@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from trtc.profiles.dims import sizes_text
 from trtc.profiles.errors import ProfileError, RequestError
+from trtc.profiles.ranges import Profile  # noqa: TC001 (decoders of the manifest read annotations at run time)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Set as AbstractSet
-
-    from trtc.profiles.ranges import Profile
 
 
 @dataclass(frozen=True, slots=True)

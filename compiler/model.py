@@ -1,0 +1,34 @@
+"""The model: a validated ONNX graph in a private folder, with all that the compiler may rely on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path  # noqa: TC003 (a field of a frozen value)
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import onnx
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model that was checked and brought into one form.
+
+    The form: no local functions, unique node names, nodes in dependency order, no input that is also an output,
+    no two outputs that are one value, every dynamic axis of an input with a symbol of its own or a shared one.
+
+    Attributes:
+        proto: the graph; external tensors name files in ``folder``. Treat it as immutable.
+        folder: private to this build; holds ``path`` and the external data. The source may vanish.
+        path: the serialized ``proto``.
+        sha256: of the source: model file and external data, by content.
+        size_bytes: of the same.
+        notes: what was changed or found odd, for people.
+    """
+
+    proto: onnx.ModelProto
+    folder: Path
+    path: Path
+    sha256: str
+    size_bytes: int
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,231 @@
+"""The manifest of a bundle: its schema as types, strict decoding, deterministic encoding.
+
+``docs/bundle-format.md`` describes every field for people.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from trtc.engines.errors import BundleError
+from trtc.engines.signature import Signature
+from trtc.profiles import Derived, Ladder, PadRule
+
+SCHEMA = "1.0"
+MAX_MANIFEST_BYTES = 64 * 2**20
+"""A manifest is text about engines, not data; anything larger is not one of ours."""
+
+Mode: TypeAlias = Literal["exact", "bucket"]
+
+
+class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """Base of every part: immutable, unknown fields refused, defaults left out."""
+
+
+class Source(_Record):
+    """What was compiled. ``sha256`` covers the model file and its external data; no path, no name, no time."""
+
+    sha256: str
+    size_bytes: int
+    ir_version: int
+    opsets: dict[str, int]
+    producer: str = ""
+
+
+class BuildRecord(_Record):
+    """How it was built: enough to build it again."""
+
+    key: str
+    trtc: str
+    libraries: dict[str, str]
+    machine: dict[str, str]
+    options: dict[str, str]
+    seed: int = 0
+
+
+class ValueDomain(_Record):
+    """The values of one input that a probe ran with. A padded request outside of it runs at its exact sizes.
+
+    ``low`` and ``high`` bound every element, both ends included. ``rows_nonzero``: no row (last axis) was all zero.
+    """
+
+    low: float
+    high: float
+    rows_nonzero: bool = False
+
+
+class Finding(_Record):
+    """What one experiment saw for one output."""
+
+    output: str
+    max_abs: float
+    allowed: float
+    sizes: dict[str, int]
+
+
+class Evidence(_Record):
+    """The recorded result of a probe.
+
+    ``kind``: ``padding`` (padded equals exact), ``rows`` (rows do not influence each other), ``relations``
+    (output sizes follow from input sizes). ``accepted`` is False when the experiment refuted the claim;
+    ``deviation_accepted`` when the user took a known deviation. ``domain`` bounds where a padded run is allowed.
+    """
+
+    kind: Literal["padding", "rows", "relations"]
+    symbol: str
+    accepted: bool
+    runs: int
+    samples: str
+    findings: tuple[Finding, ...] = ()
+    domain: dict[str, ValueDomain] = {}
+    deviation_accepted: bool = False
+    detail: str = ""
+
+
+class Verification(_Record):
+    """One engine against one reference in one profile.
+
+    ``ran`` is False where this machine could not run the engine or the reference; ``detail`` then says why.
+    ``worst`` is the output that came nearest to, or went beyond, its tolerance.
+    """
+
+    profile: str
+    mode: Literal["exact", "padded"]
+    reference: str
+    ran: bool
+    passed: bool
+    runs: int
+    worst: Finding | None = None
+    detail: str = ""
+
+
+class BlobFile(_Record):
+    """A file of an engine: path relative to the bundle, size, and SHA-256 of its bytes."""
+
+    path: str
+    size_bytes: int
+    sha256: str
+
+
+class Requirements(_Record):
+    """What a host must have: checked before any file is opened. Empty means no demand."""
+
+    system: str = ""
+    architecture: str = ""
+    library: str = ""
+    library_version: str = ""
+    cpu_features: tuple[str, ...] = ()
+
+
+class ProfileMemory(_Record):
+    """Memory of one profile in bytes: planned (slot), and measured inside the library (scratch)."""
+
+    profile: str
+    slot_bytes: int
+    scratch_bytes: int = -1
+
+
+class EngineRecord(_Record):
+    """One engine: what it is, what it needs, and what was shown about it."""
+
+    name: str
+    backend: str
+    target: str
+    precision: str
+    entry: str
+    files: tuple[BlobFile, ...]
+    requirements: Requirements
+    verified: bool
+    memory: tuple[ProfileMemory, ...] = ()
+    verification: tuple[Verification, ...] = ()
+    options: dict[str, str] = {}
+
+
+class Execution(_Record):
+    """How requests run: exact or padded to the bucket, how many at once, with how many threads each.
+
+    ``threads`` 0 means: the host's share (its usable processors divided by ``slots``), decided at load.
+    ``measured`` holds the figures that the choice rests on, in seconds or calls per second, by name.
+    """
+
+    mode: Mode = "exact"
+    slots: int = 0
+    threads: int = 0
+    reason: str = ""
+    measured: dict[str, float] = {}
+
+
+class Manifest(_Record):
+    """Everything a bundle says about itself."""
+
+    schema: str
+    source: Source
+    build: BuildRecord
+    signature: Signature
+    ladder: Ladder
+    execution: Execution
+    engines: tuple[EngineRecord, ...]
+    padding: tuple[PadRule, ...] = ()
+    derived: tuple[Derived, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    tolerance: tuple[float, float] = (1e-5, 1e-4)
+    metadata: dict[str, str] = {}
+
+    @property
+    def padded(self) -> frozenset[str]:
+        """Symbols that may be padded."""
+        return frozenset(rule.symbol for rule in self.padding)
+
+
+class _Header(msgspec.Struct):
+    schema: str
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Write a manifest as indented JSON; equal manifests give equal bytes."""
+    return msgspec.json.format(msgspec.json.encode(manifest, order="deterministic"), indent=2) + b"\n"
+
+
+def decode_manifest(data: bytes, where: str = "manifest.json") -> Manifest:
+    """Read a manifest, strictly.
+
+    Args:
+        data: the file's bytes.
+        where: what to call the file in errors.
+
+    Raises:
+        BundleError: for anything that is not exactly one manifest of a schema that this version reads.
+    """
+    if len(data) > MAX_MANIFEST_BYTES:
+        raise BundleError(f"{where}: {len(data)} bytes, a manifest has at most {MAX_MANIFEST_BYTES}; rebuild the bundle")
+    try:
+        schema = msgspec.json.decode(data, type=_Header).schema
+        if schema.partition(".")[0] != SCHEMA.partition(".")[0]:
+            raise BundleError(
+                f"{where}: schema {schema!r}, this version of trtc reads {SCHEMA}; "
+                "rebuild the bundle, or use the trtc version that wrote it"
+            )
+        manifest = msgspec.json.decode(data, type=Manifest)
+        _refuse_unknown_fields(msgspec.json.decode(data), manifest, "$")
+    except (msgspec.MsgspecError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise BundleError(f"{where}: not a manifest of schema {SCHEMA} ({error}); rebuild the bundle") from error
+    return manifest
+
+
+def _refuse_unknown_fields(raw: Any, value: Any, where: str) -> None:
+    """Refuse fields that a dataclass does not have: the decoder checks this for its own structs only."""
+    if dataclasses.is_dataclass(value) or isinstance(value, msgspec.Struct):
+        known = {f.name for f in dataclasses.fields(value)} if dataclasses.is_dataclass(value) else raw.keys()
+        if unknown := sorted(raw.keys() - known):
+            raise ValueError(f"unknown field {unknown[0]!r} at {where}")
+        for name, item in raw.items():
+            _refuse_unknown_fields(item, getattr(value, name), f"{where}.{name}")
+    elif isinstance(raw, list) and isinstance(value, tuple):
+        for i, (item, inner) in enumerate(zip(raw, value, strict=True)):
+            _refuse_unknown_fields(item, inner, f"{where}[{i}]")
+    elif isinstance(raw, dict) and isinstance(value, dict):
+        for name, item in raw.items():
+            _refuse_unknown_fields(item, value[name], f"{where}.{name}")

@@ -1,0 +1,51 @@
+"""Host memory for calls: anonymous, page-aligned mappings."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from trtc.engines.layout import Place
+
+PAGE_BYTES = mmap.PAGESIZE
+
+
+def map_host_memory(size_bytes: int) -> mmap.mmap:
+    """Map zeroed private memory of at least ``size_bytes``, rounded up to whole pages; the caller owns it."""
+    return mmap.mmap(-1, max(1, -(-size_bytes // PAGE_BYTES)) * PAGE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+
+def address_of(buffer: memoryview | mmap.mmap) -> int:
+    """Return the address of a writable buffer's first byte."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(buffer))
+
+
+def array_at(buffer: memoryview, place: Place) -> np.ndarray:
+    """View a place as an array; it shares, and keeps alive, the buffer's memory."""
+    return np.ndarray(place.shape, place.dtype, buffer=buffer, offset=place.offset_bytes)
+
+
+@dataclass(slots=True)
+class HostSlot:
+    """A slot on memory of its own, for work outside a session: verification and measurement.
+
+    Attributes:
+        buffer: writable bytes, page-aligned; freed with the last view of it.
+        address: of the first byte.
+        objects: inputs that cannot lie in memory, by name.
+    """
+
+    buffer: memoryview
+    address: int
+    objects: dict[str, Any] = field(default_factory=dict)
+
+
+def host_slot(size_bytes: int) -> HostSlot:
+    """Map a slot of at least ``size_bytes``."""
+    memory = map_host_memory(size_bytes)
+    return HostSlot(memoryview(memory), address_of(memory))

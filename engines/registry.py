@@ -1,0 +1,90 @@
+"""Backends by name, imported only when they are used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from trtc.profiles import UsageError, unknown_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trtc.engines.manifest import EngineRecord, Manifest
+    from trtc.engines.protocol import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """One backend: a folder with ``build.py`` and ``load.py``.
+
+    Attributes:
+        name: as in the manifest.
+        module: package that holds ``build`` and ``load``.
+        needs: the library's import name; empty when it needs none.
+        install: the command that brings the library.
+        target: what ``--target`` calls it.
+        needs_ranges: the target refuses open maxima.
+        computes: False for the null backend, which has no numbers to verify.
+    """
+
+    name: str
+    module: str
+    needs: str
+    install: str
+    target: str
+    needs_ranges: bool = False
+    computes: bool = True
+
+    @property
+    def installed(self) -> bool:
+        """Whether the library can be found (it is not imported)."""
+        return not self.needs or find_spec(self.needs) is not None
+
+    def build_module(self) -> Any:
+        """Import and return the ``build`` module (compiler only)."""
+        return import_module(f"{self.module}.build")
+
+    def load(self, files: dict[str, Path], record: EngineRecord, manifest: Manifest, threads: int) -> Engine:
+        """Open an engine whose files were checked.
+
+        Args:
+            files: file by its path in the manifest.
+            record: the engine's record.
+            manifest: of the bundle.
+            threads: that one call may use.
+        """
+        engine: Engine = import_module(f"{self.module}.load").load_engine(files, record, manifest, threads)
+        return engine
+
+
+BACKENDS = (
+    Backend("onnxruntime", "trtc.engines.onnxruntime", "onnxruntime", "pip install 'trtc[cpu]'", "cpu"),
+    Backend("null", "trtc.engines.null", "", "", "null", needs_ranges=True, computes=False),
+)
+
+
+def backend_named(name: str) -> Backend:
+    """Find a backend by the name that a manifest uses.
+
+    Raises:
+        UsageError: for an unknown name.
+    """
+    for backend in BACKENDS:
+        if backend.name == name:
+            return backend
+    raise UsageError(unknown_name("backend", name, [b.name for b in BACKENDS]))
+
+
+def backend_for_target(target: str) -> Backend:
+    """Find a backend by what ``--target`` says.
+
+    Raises:
+        UsageError: for an unknown target.
+    """
+    for backend in BACKENDS:
+        if backend.target == target:
+            return backend
+    raise UsageError(unknown_name("target", target, [b.target for b in BACKENDS]))
