@@ -6,10 +6,18 @@ import os
 import platform
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-_RELEVANT = ("avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16")
-_RELEVANT_MORE = ("avx_vnni", "amx_tile", "amx_int8", "amx_bf16", "asimd", "asimddp", "i8mm", "bf16", "sve")
+from trtc.engines.cgroup import ROOT, cgroup_cpu_quota
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CPU_FEATURES = (
+    *("avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16"),
+    *("avx_vnni", "amx_tile", "amx_int8", "amx_bf16", "asimd", "asimddp", "i8mm", "bf16", "sve"),
+)
+"""Processor features that libraries choose their kernels by, as ``/proc/cpuinfo`` spells them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,63 +39,69 @@ class Host:
     threads: int
 
 
+@dataclass(frozen=True, slots=True)
+class ThreadLimits:
+    """What bounds the threads of this process.
+
+    Attributes:
+        machine: processors of the machine.
+        affinity: processors that the affinity mask (and a cpuset) allows; None where the system has no masks.
+        quota: processors' worth of time that the cgroup allows; None without a limit.
+    """
+
+    machine: int
+    affinity: int | None
+    quota: float | None
+
+    @property
+    def usable(self) -> int:
+        """Threads worth starting: the least limit, at least one. A quota of 1.5 gives one: two would be throttled."""
+        limits = [self.machine, self.affinity, None if self.quota is None else int(self.quota)]
+        return max(1, min(limit for limit in limits if limit is not None))
+
+    @property
+    def reason(self) -> str:
+        """Which limit decides, in words."""
+        if self.quota is not None and int(self.quota) < min(self.machine, self.affinity or self.machine):
+            return f"cgroup quota of {self.quota:g} processors"
+        if self.affinity is not None and self.affinity < self.machine:
+            return "affinity mask"
+        return "all processors of the machine"
+
+
 @cache
 def this_host() -> Host:
     """Read the facts of this machine once for each process."""
-    info = _cpuinfo()
+    info = cpu_info()
     flags = frozenset((info.get("flags") or info.get("Features") or "").split())
     return Host(
         system=platform.system(),
         architecture=platform.machine(),
-        cpu_features=tuple(f for f in (*_RELEVANT, *_RELEVANT_MORE) if f in flags),
+        cpu_features=tuple(f for f in CPU_FEATURES if f in flags),
         cpu=info.get("model name", platform.processor() or "unknown"),
         threads=usable_threads(),
     )
 
 
-def usable_threads() -> int:
+def thread_limits(root: Path = ROOT) -> ThreadLimits:
+    """Read what bounds the threads of this process.
+
+    Args:
+        root: folder that holds ``proc`` and ``sys``, for the cgroup; the affinity mask is always this process's.
+    """
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    return ThreadLimits(os.cpu_count() or affinity or 1, affinity, cgroup_cpu_quota(root))
+
+
+def usable_threads(root: Path = ROOT) -> int:
     """Count the processors that this process may use: its affinity mask and its cgroup quota, whichever is less."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-    quota = cgroup_cpu_quota()
-    return max(1, min(allowed, int(quota) if quota is not None and quota >= 1 else allowed if quota is None else 1))
+    return thread_limits(root).usable
 
 
-def cgroup_cpu_quota(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> float | None:
-    """Return the processors that the cgroup allows (v2 ``cpu.max``, v1 quota over period), or None without a limit."""
-    for folder in _cgroup_folders(root, own):
-        try:
-            quota, period = (folder / "cpu.max").read_text().split()
-            if quota != "max":
-                return int(quota) / int(period)
-        except (OSError, ValueError):
-            pass
-        try:
-            micros = int((folder / "cpu.cfs_quota_us").read_text())
-            if micros > 0:
-                return micros / int((folder / "cpu.cfs_period_us").read_text())
-        except (OSError, ValueError):
-            pass
-    return None
-
-
-def _cgroup_folders(root: Path, own: Path) -> list[Path]:
-    """Folders that may hold a limit for this process, the nearest first."""
-    folders = []
+def cpu_info(root: Path = ROOT) -> dict[str, str]:
+    """Read the first processor's entry of ``proc/cpuinfo`` under ``root``; empty where there is none."""
     try:
-        for line in own.read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            base = root / "cpu" if "cpu" in controllers.split(",") else root
-            here = base / path.lstrip("/")
-            folders += [here, *(p for p in here.parents if p.is_relative_to(base))]
-    except (OSError, ValueError):
-        pass
-    return [*folders, root, root / "cpu"]
-
-
-def _cpuinfo() -> dict[str, str]:
-    """Read the first processor's entry of ``/proc/cpuinfo``; empty where there is none."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(errors="replace").split("\n\n", 1)[0]
+        text = (root / "proc/cpuinfo").read_text(errors="replace").split("\n\n", 1)[0]
     except OSError:
         return {}
     return {k.strip(): v.strip() for k, _, v in (line.partition(":") for line in text.splitlines())}

@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import re
+import sys
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from trtc.engines.errors import BundleError
 from trtc.engines.signature import Signature
-from trtc.profiles import Derived, Ladder, PadRule
+from trtc.profiles import Derived, Ladder, PadRule, TrtcError
 
 SCHEMA = "1.0"
 MAX_MANIFEST_BYTES = 64 * 2**20
@@ -25,7 +28,7 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     """Base of every part: immutable, unknown fields refused, defaults left out."""
 
 
-class Source(_Record):
+class Source(_Record, frozen=True):
     """What was compiled. ``sha256`` covers the model file and its external data; no path, no name, no time."""
 
     sha256: str
@@ -35,7 +38,7 @@ class Source(_Record):
     producer: str = ""
 
 
-class BuildRecord(_Record):
+class BuildRecord(_Record, frozen=True):
     """How it was built: enough to build it again."""
 
     key: str
@@ -46,7 +49,7 @@ class BuildRecord(_Record):
     seed: int = 0
 
 
-class ValueDomain(_Record):
+class ValueDomain(_Record, frozen=True):
     """The values of one input that a probe ran with. A padded request outside of it runs at its exact sizes.
 
     ``low`` and ``high`` bound every element, both ends included. ``rows_nonzero``: no row (last axis) was all zero.
@@ -57,7 +60,7 @@ class ValueDomain(_Record):
     rows_nonzero: bool = False
 
 
-class Finding(_Record):
+class Finding(_Record, frozen=True):
     """What one experiment saw for one output."""
 
     output: str
@@ -66,7 +69,7 @@ class Finding(_Record):
     sizes: dict[str, int]
 
 
-class Evidence(_Record):
+class Evidence(_Record, frozen=True):
     """The recorded result of a probe.
 
     ``kind``: ``padding`` (padded equals exact), ``rows`` (rows do not influence each other), ``relations``
@@ -85,7 +88,7 @@ class Evidence(_Record):
     detail: str = ""
 
 
-class Verification(_Record):
+class Verification(_Record, frozen=True):
     """One engine against one reference in one profile.
 
     ``ran`` is False where this machine could not run the engine or the reference; ``detail`` then says why.
@@ -102,7 +105,7 @@ class Verification(_Record):
     detail: str = ""
 
 
-class BlobFile(_Record):
+class BlobFile(_Record, frozen=True):
     """A file of an engine: path relative to the bundle, size, and SHA-256 of its bytes."""
 
     path: str
@@ -110,7 +113,7 @@ class BlobFile(_Record):
     sha256: str
 
 
-class Requirements(_Record):
+class Requirements(_Record, frozen=True):
     """What a host must have: checked before any file is opened. Empty means no demand."""
 
     system: str = ""
@@ -120,7 +123,7 @@ class Requirements(_Record):
     cpu_features: tuple[str, ...] = ()
 
 
-class ProfileMemory(_Record):
+class ProfileMemory(_Record, frozen=True):
     """Memory of one profile in bytes: planned (slot), and measured inside the library (scratch)."""
 
     profile: str
@@ -128,7 +131,7 @@ class ProfileMemory(_Record):
     scratch_bytes: int = -1
 
 
-class EngineRecord(_Record):
+class EngineRecord(_Record, frozen=True):
     """One engine: what it is, what it needs, and what was shown about it."""
 
     name: str
@@ -144,7 +147,7 @@ class EngineRecord(_Record):
     options: dict[str, str] = {}
 
 
-class Execution(_Record):
+class Execution(_Record, frozen=True):
     """How requests run: exact or padded to the bucket, how many at once, with how many threads each.
 
     ``threads`` 0 means: the host's share (its usable processors divided by ``slots``), decided at load.
@@ -158,7 +161,7 @@ class Execution(_Record):
     measured: dict[str, float] = {}
 
 
-class Manifest(_Record):
+class Manifest(_Record, frozen=True):
     """Everything a bundle says about itself."""
 
     schema: str
@@ -180,13 +183,33 @@ class Manifest(_Record):
         return frozenset(rule.symbol for rule in self.padding)
 
 
-class _Header(msgspec.Struct):
+class _Header(msgspec.Struct, frozen=True):
     schema: str
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """Write a manifest as indented JSON; equal manifests give equal bytes."""
-    return msgspec.json.format(msgspec.json.encode(manifest, order="deterministic"), indent=2) + b"\n"
+    """Write a manifest as indented JSON; equal manifests give equal bytes.
+
+    JSON has no infinities: a number that is not finite is written as the largest double of its sign, NaN as the
+    largest positive one. A deviation then stays above every tolerance, and a value domain of NaN holds nothing.
+
+    Raises:
+        BundleError: for text that is no Unicode, or an integer beyond 64 bits.
+    """
+    try:
+        plain = _finite(msgspec.to_builtins(manifest, order="deterministic"))
+        return msgspec.json.format(msgspec.json.encode(plain), indent=2) + b"\n"
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise BundleError(f"the manifest cannot be written: {error}; rename or change that value") from error
+
+
+def _finite(value: Any) -> Any:
+    """Replace numbers that JSON cannot write, in plain dicts, lists and tuples."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else -sys.float_info.max if value == -math.inf else sys.float_info.max
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def decode_manifest(data: bytes, where: str = "manifest.json") -> Manifest:
@@ -200,19 +223,29 @@ def decode_manifest(data: bytes, where: str = "manifest.json") -> Manifest:
         BundleError: for anything that is not exactly one manifest of a schema that this version reads.
     """
     if len(data) > MAX_MANIFEST_BYTES:
-        raise BundleError(f"{where}: {len(data)} bytes, a manifest has at most {MAX_MANIFEST_BYTES}; rebuild the bundle")
+        raise BundleError(f"{where}: {len(data)} bytes, a manifest has up to {MAX_MANIFEST_BYTES}; rebuild the bundle")
     try:
-        schema = msgspec.json.decode(data, type=_Header).schema
-        if schema.partition(".")[0] != SCHEMA.partition(".")[0]:
-            raise BundleError(
-                f"{where}: schema {schema!r}, this version of trtc reads {SCHEMA}; "
-                "rebuild the bundle, or use the trtc version that wrote it"
-            )
+        _refuse_unknown_schema(msgspec.json.decode(data, type=_Header).schema, where)
         manifest = msgspec.json.decode(data, type=Manifest)
         _refuse_unknown_fields(msgspec.json.decode(data), manifest, "$")
-    except (msgspec.MsgspecError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise BundleError(f"{where}: not a manifest of schema {SCHEMA} ({error}); rebuild the bundle") from error
+    except BundleError:
+        raise
+    except (msgspec.MsgspecError, TrtcError, ValueError, RecursionError) as error:
+        raise BundleError(
+            f"{where}: not a manifest of schema {SCHEMA} ({error}); copy the bundle again, rebuild it, "
+            "or use the trtc version that wrote it"
+        ) from error
     return manifest
+
+
+def _refuse_unknown_schema(schema: str, where: str) -> None:
+    """Read every minor version of our major one: what a newer one added is refused by name, where it is used."""
+    major = SCHEMA.partition(".")[0]
+    if re.fullmatch(major + r"\.[0-9]{1,6}", schema) is None:
+        raise BundleError(
+            f"{where}: schema {schema!r}, this version of trtc reads {major}.x; "
+            "rebuild the bundle, or use the trtc version that wrote it"
+        )
 
 
 def _refuse_unknown_fields(raw: Any, value: Any, where: str) -> None:

@@ -49,9 +49,10 @@ class Term:
         return self.coef * prod(step.value(sizes) for step in self.steps)
 
     def __str__(self) -> str:
-        alone = len(self.steps) == 1 and self.coef == 1
-        factors = [f"({s})" if not alone and s.add and s.div == 1 else str(s) for s in self.steps]
-        return "*".join(factors if self.coef == 1 else [str(self.coef), *factors])
+        if len(self.steps) == 1 and self.coef == 1:
+            return str(self.steps[0])
+        factors = [f"({step})" if step.add or step.div != 1 else str(step) for step in self.steps]
+        return "*".join(factors if factors and self.coef == 1 else [str(self.coef), *factors])
 
 
 @dataclass(frozen=True, slots=True)

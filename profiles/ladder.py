@@ -10,7 +10,8 @@ from trtc.profiles.errors import ProfileError, RequestError
 from trtc.profiles.ranges import Profile  # noqa: TC001 (decoders of the manifest read annotations at run time)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Set as AbstractSet
+    from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +65,16 @@ class Ladder:
             if ranges and not any(r.holds(size) or (symbol in padded and 0 < size <= r.min) for r in ranges):
                 served = " or ".join(dict.fromkeys(str(r) for r in ranges))
                 top = max((r.max for r in ranges if r.max is not None), default=size)
-                advice = "shorten the request" if size > top else "send a larger request"
-                low = min(min(r.min for r in ranges), size)
+                advice = "shorten the request" if all(size > r.min for r in ranges) else "send a larger request"
+                low = min(size, *(r.min for r in ranges))
+                high = "" if any(r.max is None for r in ranges) else max(top, size)
                 return (
                     f"{symbol}={size}, but this bundle serves {symbol} {served}; "
-                    f"{advice} or rebuild with --dim {symbol}={low}..{max(top, size)}"
+                    f"{advice} or rebuild with --dim {symbol}={low}..{high}"
                 )
         served = "; ".join(str(p) for p in self.profiles)
-        return f"no profile takes {sizes_text(sizes)} together; this bundle serves {served}"
+        bucket = ",".join(f"{symbol}={size}" for symbol, size in sizes.items())
+        return (
+            f"no profile takes {sizes_text(sizes)} together; this bundle serves {served}; "
+            f"send sizes that one of them holds or rebuild with --bucket {bucket} added"
+        )

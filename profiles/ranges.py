@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from trtc.profiles.errors import ProfileError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Set as AbstractSet
+    from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
 
 
 @dataclass(frozen=True, slots=True)

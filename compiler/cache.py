@@ -1,0 +1,309 @@
+"""The build cache: finished bundles by the content that they were declared from.
+
+An entry is a bundle folder, written and checked by the same code as any bundle. Beside it lies a small record: the
+digest of its manifest, and how long the build took. Layout of the cache folder::
+
+    entries/<key>/          a bundle
+    records/<key>.json      its record; modified at the time of the last use
+    locks/<key>             held alone by a builder, shared by whoever copies the entry
+    scratch/<key>/          what the builder is making
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from trtc.compiler.cache_folder import FOLDER_VARIABLE, cache_folder, keys_in, prepare_folder, size_on_disk_bytes
+from trtc.compiler.cache_key import key_of
+from trtc.engines.blobs import SHA256_TEXT, blobs_of
+from trtc.engines.bundle import bundle_size_bytes, write_bundle
+from trtc.engines.errors import BundleError
+from trtc.engines.files import lock, unlock, write_file
+from trtc.engines.manifest_file import manifest_from_bytes, read_manifest_bytes
+from trtc.profiles import HostError, TrtcError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from trtc.engines.files import Access
+    from trtc.engines.manifest import Manifest
+
+__all__ = ["BuildCache", "Built", "CacheOutcome", "cache_folder", "key_of"]
+
+DEFAULT_MAX_BYTES = 20 * 2**30
+SIZE_VARIABLE = "TRTC_CACHE_MAX_BYTES"
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What a build made: the manifest, and the file of each of its blobs by the blob's path."""
+
+    manifest: Manifest
+    sources: Mapping[str, Path]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheOutcome:
+    """How a bundle came to be.
+
+    Attributes:
+        manifest: of the bundle that now lies at the destination.
+        hit: whether it came from the cache.
+        build_s: seconds that the build took, now or when the entry was made.
+        notes: what a person should know, such as why the cache was not used.
+    """
+
+    manifest: Manifest
+    hit: bool
+    build_s: float
+    notes: tuple[str, ...] = ()
+
+
+class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What lies beside an entry."""
+
+    manifest_sha256: str
+    model_sha256: str
+    targets: tuple[str, ...]
+    build_s: float
+
+
+class BuildCache:
+    """Builds each key once, and copies it to where it is wanted.
+
+    Threads and processes may share a folder; they find each other by locks in it.
+    """
+
+    def __init__(self, folder: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+        self.folder = folder
+        self.max_bytes = max_bytes
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] = os.environ) -> BuildCache:
+        """Return the user's cache: ``TRTC_CACHE_DIR``, or ``trtc`` in the user's cache folder.
+
+        Raises:
+            UsageError: when ``TRTC_CACHE_MAX_BYTES`` is no number of bytes.
+        """
+        size = environ.get(SIZE_VARIABLE, "")
+        if size and not (size.isascii() and size.isdigit()):
+            raise UsageError(f"{SIZE_VARIABLE}={size!r} is no number of bytes; write digits only, such as 20000000000")
+        return cls(cache_folder(environ), int(size) if size else DEFAULT_MAX_BYTES)
+
+    def get_or_build(
+        self,
+        key: str,
+        destination: Path,
+        build: Callable[[Path], Built],
+        *,
+        on_wait: Callable[[], None] | None = None,
+    ) -> CacheOutcome:
+        """Put the bundle of a key at a path: from the cache, or by building it.
+
+        Of several processes that ask for one key, one builds and the others wait for it. Every blob and the
+        manifest of an entry are checked while they are copied; an entry that fails is discarded and built again.
+
+        Args:
+            key: from ``key_of``.
+            destination: path of the bundle.
+            build: called with an empty private folder, which is removed afterwards.
+            on_wait: called before waiting for another process that is building this key.
+
+        Raises:
+            HostError: when other users could have written to the cache folder, or the destination cannot be
+                written. A cache that cannot be written is no error: a note says so.
+            TrtcError: whatever ``build`` or writing the destination raises.
+        """
+        if SHA256_TEXT.match(key) is None:
+            raise UsageError(f"cache key {key!r}; give 64 lower-case hexadecimal digits, as key_of returns")
+        problem = prepare_folder(self.folder)
+        notes = [] if problem is None else [f"the build cache is not used for new builds: {problem}"]
+        with self._locked(key, "shared", on_wait), contextlib.suppress(BundleError):
+            if found := self._copy_hit(key, destination, notes):
+                return found
+        with self._locked(key, "alone", on_wait) as locked:
+            try:
+                if found := self._copy_hit(key, destination, notes):
+                    return found
+            except BundleError as error:
+                notes.append(f"a cache entry was damaged and is built again: {error}")
+                self._discard(key)
+            if problem is None and not locked:
+                notes.append(f"the build cache is not used for new builds: {self.folder} has no file locks")
+            return self._build(key, destination, build, notes, store=problem is None and locked)
+
+    def last_duration_s(self, key: str) -> float | None:
+        """Return how many seconds the build of this key took, or None when it is not known."""
+        record = _read_record(self._record(key))
+        return None if record is None else record.build_s
+
+    def like_duration_s(self, model_sha256: str, target: str) -> float | None:
+        """Return how many seconds the last build of this model for this target took, whatever its flags."""
+        for path in reversed(self._by_use()):
+            record = _read_record(path)
+            if record is not None and record.model_sha256 == model_sha256 and target in record.targets:
+                return record.build_s
+        return None
+
+    def _entry(self, key: str) -> Path:
+        return self.folder / "entries" / key
+
+    def _record(self, key: str) -> Path:
+        return self.folder / "records" / f"{key}.json"
+
+    @contextlib.contextmanager
+    def _locked(self, key: str, access: Access, on_wait: Callable[[], None] | None) -> Iterator[bool]:
+        """Hold the lock of a key; yields False where there are no locks (such as on a read-only file system)."""
+        held = None
+        with contextlib.suppress(OSError):
+            path = self.folder / "locks" / key
+            held = lock(path, access, wait=False)
+            if held is None:
+                if on_wait is not None:
+                    on_wait()
+                held = lock(path, access)
+        try:
+            yield held is not None
+        finally:
+            unlock(held)
+
+    def _copy_hit(self, key: str, destination: Path, notes: list[str]) -> CacheOutcome | None:
+        """Copy an entry to its destination; None when there is none.
+
+        Raises:
+            BundleError: when the entry is damaged.
+        """
+        entry = self._entry(key)
+        if not os.path.lexists(entry):
+            return None
+        record = _read_record(self._record(key))
+        if record is None:
+            raise BundleError(f"{entry} has no record; its builder was stopped")
+        try:
+            data = read_manifest_bytes(entry)
+        except (UsageError, HostError) as error:
+            raise BundleError(str(error)) from error
+        sha256 = hashlib.sha256(data).hexdigest()
+        if sha256 != record.manifest_sha256:
+            raise BundleError(f"the manifest of {entry} has SHA-256 {sha256}, its record says {record.manifest_sha256}")
+        manifest = manifest_from_bytes(entry, data)
+        write_bundle(destination, manifest, {path: entry / path for path in blobs_of(manifest)})
+        with contextlib.suppress(OSError):
+            os.utime(self._record(key))
+        return CacheOutcome(manifest, hit=True, build_s=record.build_s, notes=tuple(notes))
+
+    def _build(
+        self, key: str, destination: Path, build: Callable[[Path], Built], notes: list[str], *, store: bool
+    ) -> CacheOutcome:
+        """Build into a private folder, write the bundle, then keep a copy."""
+        with self._scratch(key, in_cache=store) as folder:
+            start_s = time.monotonic()
+            built = build(folder)
+            build_s = time.monotonic() - start_s
+            write_bundle(destination, built.manifest, built.sources)
+            if store and (problem := self._store(key, built, build_s)) is not None:
+                notes.append(f"the build was not kept in the cache: {problem}")
+        return CacheOutcome(built.manifest, hit=False, build_s=build_s, notes=tuple(notes))
+
+    @contextlib.contextmanager
+    def _scratch(self, key: str, *, in_cache: bool) -> Iterator[Path]:
+        """Give an empty folder: in the cache (one file system with the entry) where that can be written."""
+        folder = self.folder / "scratch" / key
+        try:
+            if in_cache:
+                shutil.rmtree(folder, ignore_errors=True)  # A killed builder left it; we hold its lock.
+                folder.mkdir(mode=0o700)
+            else:
+                folder = Path(tempfile.mkdtemp(prefix="trtc-build-"))
+        except OSError as error:
+            raise HostError(
+                f"a build needs a temporary folder, and {folder.parent} gives none ({error.strerror}); "
+                f"free space, or set {FOLDER_VARIABLE if in_cache else 'TMPDIR'} to a folder that can be written"
+            ) from error
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _store(self, key: str, built: Built, build_s: float) -> str | None:
+        """Keep a build; return why it was not kept, if so."""
+        size_bytes = bundle_size_bytes(built.manifest)
+        if size_bytes > self.max_bytes:
+            return f"it has {size_bytes} bytes, the cache may hold {self.max_bytes} ({SIZE_VARIABLE})"
+        entry = self._entry(key)
+        try:
+            write_bundle(entry, built.manifest, built.sources)
+            record = _Record(
+                manifest_sha256=hashlib.sha256(read_manifest_bytes(entry)).hexdigest(),
+                model_sha256=built.manifest.source.sha256,
+                targets=tuple(engine.target for engine in built.manifest.engines),
+                build_s=build_s,
+            )
+            write_file(self._record(key), msgspec.json.encode(record))
+        except (TrtcError, OSError) as error:
+            self._discard(key)
+            return str(error)
+        with contextlib.suppress(OSError):
+            self._evict()
+        return None
+
+    def _evict(self) -> None:
+        """Remove the entries that were not used for the longest time until the rest fits. Held ones stay.
+
+        The caller holds the entry that it just wrote, so that one stays too.
+        """
+        sizes = {name: size_on_disk_bytes(self.folder / "entries" / name) for name in keys_in(self.folder / "entries")}
+        begun = {*keys_in(self.folder / "scratch"), *sizes}
+        leftovers = {key for key in begun if not self._record(key).exists()}
+        excess = sum(sizes.values()) - self.max_bytes
+        for key in (*leftovers, *(path.stem for path in self._by_use())):
+            if excess <= 0 and key not in leftovers:
+                break
+            held = lock(self.folder / "locks" / key, "alone", wait=False)
+            if held is None:
+                continue
+            try:
+                if key in leftovers and self._record(key).exists():
+                    continue  # Its builder has finished since.
+                self._discard(key)
+                shutil.rmtree(self.folder / "scratch" / key, ignore_errors=True)
+                (self.folder / "locks" / key).unlink()
+                excess -= sizes.pop(key, 0)
+            finally:
+                unlock(held)
+
+    def _discard(self, key: str) -> None:
+        """Remove an entry; its record first, so that a half-removed entry is never used."""
+        with contextlib.suppress(OSError):
+            self._record(key).unlink(missing_ok=True)
+            entry = self._entry(key)
+            if entry.is_symlink() or entry.is_file():
+                entry.unlink()
+            else:
+                shutil.rmtree(entry, ignore_errors=True)
+
+    def _by_use(self) -> list[Path]:
+        """Return the records, the one that was not used for the longest time first."""
+        used: list[tuple[int, Path]] = []
+        for name in keys_in(self.folder / "records"):
+            with contextlib.suppress(OSError):
+                path = self.folder / "records" / name
+                used.append((path.stat().st_mtime_ns, path))
+        return [path for _, path in sorted(used)]
+
+
+def _read_record(path: Path) -> _Record | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Record)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None

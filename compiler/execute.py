@@ -1,0 +1,47 @@
+"""One request through an engine, outside a session: for verification and measurement, not for speed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trtc.engines.memory import array_at, host_slot
+from trtc.engines.route import fill_input
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trtc.engines.protocol import Engine
+    from trtc.engines.route import RoutePlan
+
+
+def run_call(engine: Engine, route: RoutePlan, feeds: Mapping[str, Any]) -> dict[str, Any]:
+    """Fill a slot of its own, run once, copy the real parts out.
+
+    Args:
+        engine: open.
+        route: planned for these feeds by ``plan_route``.
+        feeds: a value for each input of the route, at the real sizes; strings and sequences as they are.
+
+    Returns:
+        Outputs at the real sizes: first those with a place, then those that the engine sized itself. The caller
+        owns them.
+
+    Raises:
+        EngineError: from the engine.
+    """
+    slot = host_slot(route.layout.size_bytes)
+    for name, value in feeds.items():
+        place = route.layout.inputs.get(name)
+        if place is None:
+            slot.objects[name] = value
+        else:
+            fill_input(array_at(slot.buffer, place), np.asarray(value), route.inputs[name])
+    call = engine.prepare(route.layout, slot)
+    call.enqueue()
+    late = call.wait()
+    outputs: dict[str, Any] = {
+        name: array_at(slot.buffer, place)[route.trims[name]].copy() for name, place in route.layout.outputs.items()
+    }
+    return {**outputs, **late}

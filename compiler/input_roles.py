@@ -1,0 +1,395 @@
+"""What the graph does with the values of each input: table index, mask, shape, compared with constants.
+
+One walk over the graph, subgraphs included, follows every input through operators that keep its values (or shift and
+scale them) to the operators that give the values a meaning. The same walk finds the values whose *shape* follows
+from input values. Pure: nothing is run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from trtc.compiler.onnx_types import subgraphs, tensor_dims
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trtc.compiler.model import Model
+
+Dims = tuple[int | str | None, ...]
+
+_KEEPS_FIRST = frozenset(
+    ["Cast", "CastLike", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Transpose", "Slice", "Expand", "Tile"]
+    + ["Flatten", "Gather", "GatherElements", "GatherND", "Split", "Pad", "Compress", "Dropout", "ReverseSequence"]
+    + ["ReduceMax", "ReduceMin", "Trilu", "DepthToSpace", "SpaceToDepth"]
+)
+_KEEPS_ALL = frozenset(["Concat", "Where", "Max", "Min"])
+_COMPARES = frozenset(["Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"])
+_LOGIC = frozenset(["And", "Or", "Xor", "Not"])
+_INDEX_OPERANDS: dict[str, tuple[tuple[int, int, str | None], ...]] = {
+    # operator: (operand that indexes, operand that is indexed, attribute that names the axis)
+    "Gather": ((1, 0, "axis"),),
+    "GatherElements": ((1, 0, "axis"),),
+    "ScatterElements": ((1, 0, "axis"),),
+    "Scatter": ((1, 0, "axis"),),
+    "GatherBlockQuantized": ((1, 0, "gather_axis"),),
+    "EmbedLayerNormalization": ((0, 2, None), (1, 4, None)),
+}
+_INDEX_TUPLES = frozenset(["GatherND", "ScatterND"])
+_SHAPE_OPERANDS: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(["Reshape", "Expand", "Tile", "OneHot", "TopK", "Split", "Squeeze", "Unsqueeze", "Upsample"], (1,)),
+    **dict.fromkeys(["CenterCropPad", "AffineGrid", "SplitToSequence", "SequenceAt", "DFT"], (1,)),
+    **dict.fromkeys(["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1"], (1,)),
+    **dict.fromkeys(["ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"], (1,)),
+    **dict.fromkeys(["ConstantOfShape", "Loop", "HannWindow", "HammingWindow", "BlackmanWindow"], (0,)),
+    "Resize": (1, 2, 3),
+    "Range": (0, 1, 2),
+    "Slice": (1, 2, 3, 4),
+    "Pad": (1, 3),
+    "STFT": (1, 3),
+    "MaxUnpool": (2,),
+    "Col2Im": (1, 2),
+}
+_DATA_SHAPED = frozenset(
+    ["NonZero", "Unique", "Compress", "NonMaxSuppression", "StringSplit", "BeamSearch", "GreedySearch", "Sampling"]
+)
+_CONSTANT_LIMIT = 4096
+"""Elements of a constant that is still read; larger ones are weights."""
+_MASK_SCALE = 1000.0
+"""Attention masks are scaled to a large negative bias; ordinary data is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """An axis that the input indexes: ``mul * x + add`` must stay in ``0..size-1``.
+
+    Attributes:
+        size: elements of the axis: a number, a symbol, or None when unknown.
+        mul, add_low, add_high: what the graph does to a value on its way.
+        share: how many unknown parts the index is the sum of.
+    """
+
+    size: int | str | None
+    mul: float
+    add_low: float
+    add_high: float
+    share: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeUse:
+    """An operand that decides a shape.
+
+    Attributes:
+        op_type, operand, node: who reads it, and where.
+        dims: of the operator's first operand, as far as inferred.
+    """
+
+    op_type: str
+    operand: int
+    node: str
+    dims: Dims | None
+
+
+@dataclass(slots=True)
+class InputRole:
+    """What is known about the values of one input; filled by the walk, read afterwards.
+
+    Attributes:
+        tables: axes that it indexes.
+        compared: constants that it is compared with, as values of the input.
+        mask: it takes part in mask arithmetic.
+        shapes: operands where it decides a shape.
+    """
+
+    tables: list[Table] = field(default_factory=list)
+    compared: set[float] = field(default_factory=set)
+    mask: bool = False
+    shapes: list[ShapeUse] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The result of the walk.
+
+    Attributes:
+        roles: by input name.
+        data_shaped: names of values whose shape follows from input *values*.
+        shapes: inferred dims by value name; empty where inference failed.
+    """
+
+    roles: dict[str, InputRole]
+    data_shaped: frozenset[str]
+    shapes: dict[str, Dims]
+
+
+def trace_inputs(model: Model, shapes: Mapping[str, Dims]) -> Flow:
+    """Walk the graph.
+
+    Args:
+        model: checked model.
+        shapes: inferred dims by value name, as :func:`inferred_shapes` gives them.
+    """
+    walk = _Walk(str(model.folder), dict(shapes))
+    defaults = {t.name for t in model.proto.graph.initializer}
+    for value in model.proto.graph.input:
+        walk.roles[value.name] = InputRole()
+        walk.tracked[value.name] = {value.name: _Affine()}
+        if value.name not in defaults:
+            walk.valued.add(value.name)
+    walk.graph(model.proto.graph)
+    return Flow(walk.roles, frozenset(walk.data_shaped), walk.shapes)
+
+
+def inferred_shapes(model: Model) -> dict[str, Dims]:
+    """Infer dims of every value that onnx's shape inference can tell, subgraphs included; empty when it fails.
+
+    The declared output shapes are not trusted: they are removed before inference.
+    """
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model.proto)
+    del copy.graph.value_info[:]
+    for out in copy.graph.output:
+        if out.type.WhichOneof("value") == "tensor_type":
+            out.type.tensor_type.ClearField("shape")
+    try:
+        inferred = onnx.shape_inference.infer_shapes(copy, data_prop=True)
+    except Exception:  # noqa: BLE001 (inference is a source of candidates; without it the runs decide alone)
+        inferred = copy
+    shapes: dict[str, Dims] = {}
+    _collect_shapes(inferred.graph, shapes)
+    return shapes
+
+
+def _collect_shapes(graph: onnx.GraphProto, shapes: dict[str, Dims]) -> None:
+    for tensor in graph.initializer:
+        shapes[tensor.name] = tuple(tensor.dims)
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        dims = tensor_dims(value.type)
+        if dims is not None:
+            shapes[value.name] = dims
+    for node in graph.node:
+        for inner in subgraphs(node):
+            _collect_shapes(inner, shapes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Affine:
+    mul: float = 1.0
+    add_low: float = 0.0
+    add_high: float = 0.0
+    share: int = 1
+
+
+class _Walk:
+    """State of one walk; names are unique over all scopes of an ONNX graph, so one table serves them all."""
+
+    def __init__(self, folder: str, shapes: dict[str, Dims]) -> None:
+        self.folder = folder
+        self.shapes = shapes
+        self.roles: dict[str, InputRole] = {}
+        self.tracked: dict[str, dict[str, _Affine]] = {}
+        self.constants: dict[str, np.ndarray] = {}
+        self.valued: set[str] = set()
+        self.data_shaped: set[str] = set()
+
+    def graph(self, graph: onnx.GraphProto) -> None:
+        for tensor in graph.initializer:
+            if tensor.name not in self.roles:
+                self._constant(tensor.name, tensor)
+        for node in graph.node:
+            self._node(node)
+
+    def _constant(self, name: str, tensor: onnx.TensorProto) -> None:
+        self.shapes.setdefault(name, tuple(tensor.dims))
+        if prod(tensor.dims) <= _CONSTANT_LIMIT and tensor.data_type != onnx.TensorProto.STRING:
+            self.constants[name] = numpy_helper.to_array(tensor, self.folder)
+
+    def _node(self, node: onnx.NodeProto) -> None:
+        if node.op_type == "Constant":
+            self._constant_node(node)
+            return
+        self._fold(node)
+        self._note_indices(node)
+        self._note_shapes(node)
+        self._note_compares(node)
+        self._note_masks(node)
+        if any(True for _ in subgraphs(node)):
+            self._enter(node)
+        else:
+            self._spread(node)
+        self._spread_taint(node)
+
+    def _constant_node(self, node: onnx.NodeProto) -> None:
+        for attribute in node.attribute:
+            if attribute.name == "value":
+                self._constant(node.output[0], attribute.t)
+            elif attribute.name in ("value_int", "value_float", "value_ints", "value_floats"):
+                array = np.asarray(onnx.helper.get_attribute_value(attribute))
+                self.constants[node.output[0]] = array
+                self.shapes.setdefault(node.output[0], array.shape)
+
+    def _fold(self, node: onnx.NodeProto) -> None:
+        """Carry small constants through operators that keep values; their layout does not matter here."""
+        if node.op_type in ("Cast", "Identity", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Transpose"):
+            array = self.constants.get(node.input[0])
+            if array is not None:
+                self.constants[node.output[0]] = array
+
+    def _note_indices(self, node: onnx.NodeProto) -> None:
+        for operand, indexed, attribute in _INDEX_OPERANDS.get(node.op_type, ()):
+            if operand >= len(node.input):
+                continue
+            dims = self.shapes.get(node.input[indexed])
+            axis = _int_attribute(node, attribute, 0) if attribute else 0
+            size = dims[axis] if dims and -len(dims) <= axis < len(dims) else None
+            self._note_table(node.input[operand], size)
+        if node.op_type in _INDEX_TUPLES:
+            dims = self.shapes.get(node.input[0])
+            depth = (self.shapes.get(node.input[1]) or (None,))[-1]
+            known = dims[_int_attribute(node, "batch_dims", 0) :] if dims else ()
+            known = known[:depth] if isinstance(depth, int) else known
+            sizes = [d for d in known if isinstance(d, int)]
+            self._note_table(node.input[1], min(sizes) if sizes and len(sizes) == len(known) else None)
+
+    def _note_table(self, name: str, size: int | str | None) -> None:
+        for source, a in self.tracked.get(name, {}).items():
+            self.roles[source].tables.append(Table(size, a.mul, a.add_low, a.add_high, a.share))
+
+    def _note_shapes(self, node: onnx.NodeProto) -> None:
+        for operand in _SHAPE_OPERANDS.get(node.op_type, ()):
+            if operand >= len(node.input) or not node.input[operand]:
+                continue
+            for source in self.tracked.get(node.input[operand], {}):
+                use = ShapeUse(node.op_type, operand, node.name, self.shapes.get(node.input[0]))
+                self.roles[source].shapes.append(use)
+
+    def _note_compares(self, node: onnx.NodeProto) -> None:
+        if node.op_type not in _COMPARES:
+            return
+        for mine, other in ((0, 1), (1, 0)):
+            constant = self.constants.get(node.input[other])
+            if constant is None or constant.dtype.kind not in "iuf":
+                continue
+            values = np.unique(constant.astype(np.float64))
+            if node.op_type != "Equal":
+                values = np.unique(np.concatenate([values - 1, values, values + 1]))
+            for source, a in self.tracked.get(node.input[mine], {}).items():
+                if a.add_low == a.add_high and a.mul and a.share == 1:
+                    self.roles[source].compared.update(float(v) for v in (values - a.add_low) / a.mul)
+
+    def _note_masks(self, node: onnx.NodeProto) -> None:
+        op, reads = node.op_type, list(node.input)
+        masks: list[str] = []
+        if op == "Sub" and reads[0] in self.constants:
+            masks = reads[1:]
+        elif op == "Mul" and not any(name in self.constants for name in reads):
+            masks = [n for n in reads if not any(self.tracked.get(o) for o in reads if o != n)]
+        elif op == "Where":
+            masks = reads[:1]
+        elif op in _LOGIC or op in ("ReduceSum", "CumSum"):
+            masks = reads[:1] if op in ("ReduceSum", "CumSum") else reads
+        elif op == "Cast" and _int_attribute(node, "to", 0) == onnx.TensorProto.BOOL:
+            masks = reads
+        elif op == "Attention" and node.domain == "com.microsoft":
+            masks = reads[3:4]
+        for name in masks:
+            for source in self.tracked.get(name, {}):
+                self.roles[source].mask = True
+
+    def _spread(self, node: onnx.NodeProto) -> None:
+        """Follow tracked values into the outputs."""
+        op, reads = node.op_type, list(node.input)
+        carried: dict[str, _Affine] = {}
+        if op in _KEEPS_FIRST and reads:
+            carried = dict(self.tracked.get(reads[0], {}))
+        elif op in _KEEPS_ALL:
+            for name in reads[1:] if op == "Where" else reads:
+                carried.update(self.tracked.get(name, {}))
+        elif op in ("Add", "Sub", "Mul"):
+            for i, name in enumerate(reads):
+                for source, affine in self.tracked.get(name, {}).items():
+                    moved = self._moved(op, affine, reads[1 - i], first=i == 0)
+                    if moved is not None:
+                        carried[source] = moved
+                        # 1 - x scaled to a large bias: x is a mask, also when it is a float
+                        self.roles[source].mask |= abs(moved.mul) >= _MASK_SCALE and op == "Mul" and affine.mul < 0
+        elif op == "Neg":
+            carried = {s: _Affine(-a.mul, -a.add_high, -a.add_low, a.share) for s, a in self.tracked.get(reads[0], {}).items()}
+        for name in node.output:
+            if carried and name:
+                self.tracked[name] = dict(carried)
+
+    def _moved(self, op: str, a: _Affine, other: str, *, first: bool) -> _Affine | None:
+        constant = self.constants.get(other)
+        if constant is None or constant.dtype.kind not in "iufb" or constant.size == 0:
+            return _Affine(a.mul, a.add_low, a.add_high, a.share * 2) if op == "Add" else None
+        with np.errstate(over="ignore"):
+            low, high = float(constant.astype(np.float64).min()), float(constant.astype(np.float64).max())
+        if op == "Add":
+            moved = _Affine(a.mul, a.add_low + low, a.add_high + high, a.share)
+        elif op == "Sub" and first:
+            moved = _Affine(a.mul, a.add_low - high, a.add_high - low, a.share)
+        elif op == "Sub":
+            moved = _Affine(-a.mul, low - a.add_high, high - a.add_low, a.share)
+        else:
+            scaled = (a.add_low * low, a.add_low * high, a.add_high * low, a.add_high * high)
+            moved = _Affine(a.mul * max(low, high, key=abs), min(scaled), max(scaled), a.share)
+        return moved
+
+    def _enter(self, node: onnx.NodeProto) -> None:
+        """Walk subgraphs: operands become the body's inputs, the body's outputs become the node's."""
+        before = len(self.data_shaped)
+        for inner in subgraphs(node):
+            if node.op_type == "Loop":
+                pairs = list(zip(inner.input[2:], node.input[2:], strict=False))
+            elif node.op_type in ("Scan", "SequenceMap"):
+                pairs = list(zip(inner.input, node.input, strict=False))
+            else:
+                pairs = []
+            for value, name in pairs:
+                if name in self.tracked:
+                    self.tracked[value.name] = dict(self.tracked[name])
+                if name in self.valued:
+                    self.valued.add(value.name)
+                if name in self.data_shaped:
+                    self.data_shaped.add(value.name)
+            self.graph(inner)
+            results = inner.output[1:] if node.op_type == "Loop" else inner.output
+            for result, name in zip(results, node.output, strict=False):
+                if result.name in self.tracked:
+                    self.tracked.setdefault(name, {}).update(self.tracked[result.name])
+                if result.name in self.data_shaped:
+                    self.data_shaped.add(name)
+        if node.op_type == "Loop" and len(self.data_shaped) > before:
+            self.data_shaped.update(node.output)
+
+    def _spread_taint(self, node: onnx.NodeProto) -> None:
+        """Values that follow from input values, and shapes that do."""
+        op, reads = node.op_type, [name for name in node.input if name]
+        inner_reads = {name for inner in subgraphs(node) for n in inner.node for name in n.input}
+        shaped = any(name in self.data_shaped for name in reads)
+        valued = any(name in self.valued for name in (*reads, *inner_reads))
+        if op in ("Shape", "Size"):
+            valued, shaped = shaped, False
+        deciding = [node.input[i] for i in _SHAPE_OPERANDS.get(op, ()) if i < len(node.input)]
+        if op == "Loop":
+            deciding = [*node.input[:2], *(out.name for inner in subgraphs(node) for out in inner.output[:1])]
+        shaped |= any(name in self.valued for name in deciding)
+        shaped |= op in _DATA_SHAPED and valued
+        for name in node.output:
+            if valued or shaped:
+                self.valued.add(name)
+            if shaped:
+                self.data_shaped.add(name)
+
+
+def _int_attribute(node: onnx.NodeProto, name: str, default: int) -> int:
+    found: Any = next((a.i for a in node.attribute if a.name == name), default)
+    return int(found)

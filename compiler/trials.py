@@ -1,0 +1,120 @@
+"""Runs of the reference at chosen sizes, each made once, within a budget of seconds."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING, Any, TypeAlias
+from zlib import crc32
+
+import numpy as np
+
+from trtc.engines.errors import EngineError
+from trtc.profiles import sizes_text
+
+if TYPE_CHECKING:
+    from trtc.compiler.reference import Reference
+    from trtc.compiler.values import ValueSource
+    from trtc.profiles import Sizes
+
+Shape: TypeAlias = "tuple[int, ...] | None"
+_ELEMENT_LIMIT = 2**25
+"""Input elements of one trial; beyond this a trial costs more memory than a probe of sizes is worth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one trial gave.
+
+    Attributes:
+        sizes: that it ran at.
+        shapes: of every output; None for values that are no tensors.
+        error: of the reference, naming the node; empty when it ran.
+        seconds: it took.
+    """
+
+    sizes: dict[str, int]
+    shapes: dict[str, Shape] = field(default_factory=dict)
+    error: str = ""
+    seconds: float = 0.0
+
+    @property
+    def ran(self) -> bool:
+        """Whether the model runs at these sizes."""
+        return not self.error
+
+
+class Trials:
+    """Owns the trials of one model: remembers them, counts them, and keeps to the budget.
+
+    Args:
+        reference: to run.
+        source: of values; may be replaced when symbols are merged.
+        seed: of the values.
+        budget_s: seconds for all trials together.
+    """
+
+    def __init__(self, reference: Reference, source: ValueSource, seed: int, budget_s: float) -> None:
+        self.source = source
+        self.skipped: list[str] = []
+        self._reference = reference
+        self._seed = seed
+        self._deadline_s = time.perf_counter() + budget_s
+        self._known: dict[tuple[tuple[tuple[str, int], ...], int], Outcome] = {}
+        self._largest = Outcome({})
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """All trials so far."""
+        return list(self._known.values())
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left."""
+        return self._deadline_s - time.perf_counter()
+
+    def run(self, sizes: Sizes, variant: int = 0) -> Outcome:
+        """Run at these sizes; ``variant`` asks for other values at the same sizes."""
+        key = (tuple(sorted(sizes.items())), variant)
+        if key not in self._known:
+            self._known[key] = self._run(dict(sizes), variant)
+        return self._known[key]
+
+    def try_run(self, sizes: Sizes, variant: int = 0) -> Outcome | None:
+        """Run unless that would take more than is left; None, and a line in ``skipped``, when it is left out."""
+        if (tuple(sorted(sizes.items())), variant) in self._known or self._affordable(sizes):
+            return self.run(sizes, variant)
+        self.skipped.append(sizes_text(sizes))
+        return None
+
+    def _affordable(self, sizes: Sizes) -> bool:
+        elements = self._elements(sizes)
+        known = max(1, self._elements(self._largest.sizes)) if self._largest.sizes else elements
+        predicted_s = self._largest.seconds * max(1.0, elements / max(1, known)) ** 1.5
+        return elements <= _ELEMENT_LIMIT and self.left_s > 0 and predicted_s < max(0.02, self.left_s / 6)
+
+    def _elements(self, sizes: Sizes) -> int:
+        total = 0
+        for spec in self.source.inputs:
+            total += prod(dim if isinstance(dim, int) else sizes.get(str(dim), 1) for dim in spec.dims or ())
+        return total
+
+    def _run(self, sizes: dict[str, int], variant: int) -> Outcome:
+        salt = crc32(repr(sorted(sizes.items())).encode())
+        feeds = self.source.feeds(sizes, np.random.default_rng([self._seed, variant, salt]))
+        start_s = time.perf_counter()
+        try:
+            outputs = self._reference.run(feeds)
+        except EngineError as error:
+            return Outcome(sizes, error=str(error), seconds=time.perf_counter() - start_s)
+        outcome = Outcome(
+            sizes, {name: _shape(value) for name, value in outputs.items()}, seconds=time.perf_counter() - start_s
+        )
+        if self._elements(sizes) >= self._elements(self._largest.sizes):
+            self._largest = outcome
+        return outcome
+
+
+def _shape(value: Any) -> Shape:
+    return tuple(value.shape) if isinstance(value, np.ndarray) else None

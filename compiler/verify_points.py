@@ -1,0 +1,110 @@
+"""Which requests an engine is verified with: decided here, run elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from trtc.compiler.probes.cases import PadCase
+from trtc.compiler.probes.subject import sizes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trtc.compiler.probes.subject import Feeds, Subject
+    from trtc.compiler.verify import VerifyOptions
+    from trtc.profiles import PadRule, Profile, Range
+
+Queues: TypeAlias = "dict[tuple[str, str], list[Point]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One request.
+
+    Attributes:
+        case: real sizes, and the sizes to run at (the same for an exact run).
+        feeds: a real sample, or None for generated values.
+    """
+
+    case: PadCase
+    feeds: Feeds | None = None
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Real sizes by symbol."""
+        return self.case.sizes
+
+    @property
+    def run_sizes(self) -> dict[str, int]:
+        """Sizes to run at by symbol."""
+        return self.case.run_sizes
+
+    def described(self) -> dict[str, int]:
+        """Return the sizes for a report: the real ones, and what was padded to."""
+        return {**self.sizes, **{f"{n} padded": s for n, s in self.run_sizes.items() if s != self.sizes[n]}}
+
+
+def verify_points(subject: Subject, rules: Sequence[PadRule], options: VerifyOptions) -> Queues:
+    """Choose requests for every profile, exact and padded, the most telling first.
+
+    Returns:
+        Points by profile name and mode. A mode without a point (padding where a range is open) is absent.
+    """
+    padded = frozenset(rule.symbol for rule in rules)
+    rng = np.random.default_rng(options.seed)
+    queues: Queues = {}
+    for profile in subject.ladder.profiles:
+        rows = _sizes(profile, options, rng)
+        queues[profile.name, "exact"] = [Point(PadCase(sizes, sizes)) for sizes in rows]
+        small = _padded_sizes(profile, rows, padded, rng)
+        points = [Point(PadCase(s, profile.run_sizes(s, padded, to_bucket=True))) for s in small]
+        if points := [point for point in points if point.sizes != point.run_sizes]:
+            queues[profile.name, "padded"] = points
+    _add_samples(queues, subject, padded, options.max_samples)
+    return queues
+
+
+def _sizes(profile: Profile, options: VerifyOptions, rng: np.random.Generator) -> list[dict[str, int]]:
+    choices = {symbol: _choices(r, options, rng) for symbol, r in profile.ranges.items()}
+    count = max((len(found) for found in choices.values()), default=1)
+    rows = [{symbol: found[k % len(found)] for symbol, found in choices.items()} for k in range(count)]
+    return [row for i, row in enumerate(rows) if row not in rows[:i]]
+
+
+def _choices(r: Range, options: VerifyOptions, rng: np.random.Generator) -> list[int]:
+    """Choose sizes of one range; positions of closed ranges agree, so all are at opt, min and max together."""
+    if r.max is None or r.opt is None:
+        return list(dict.fromkeys(max(r.min, size) for size in (r.min, *options.open_sizes)))
+    return [r.opt, r.min, r.max, *(int(rng.integers(r.min, r.max + 1)) for _ in range(options.random_points))]
+
+
+def _padded_sizes(
+    profile: Profile, rows: list[dict[str, int]], padded: frozenset[str], rng: np.random.Generator
+) -> list[dict[str, int]]:
+    """Make the padded symbols smaller than what they are padded to: by one, down to one, by half, anything."""
+    found = []
+    for k, row in enumerate(rows):
+        small = {}
+        for symbol, size in row.items():
+            r = profile.ranges[symbol]
+            top = (r.min if r.max is None else r.max) if symbol in padded else 0
+            small[symbol] = size if top <= 1 else (top - 1, 1, -(-top // 2), int(rng.integers(1, top)))[k % 4]
+        if small not in found:
+            found.append(small)
+    return found
+
+
+def _add_samples(queues: Queues, subject: Subject, padded: frozenset[str], max_samples: int) -> None:
+    """Put each real sample first in the queues of the profile that would take it."""
+    for sample in subject.samples[:max_samples]:
+        sizes = sizes_of(subject.signature, sample)
+        exact = [p for p in subject.ladder.profiles if p.fits(sizes, frozenset())]
+        for profile in exact[:1]:
+            queues[profile.name, "exact"].insert(0, Point(PadCase(sizes, sizes), sample))
+        for profile in [p for p in subject.ladder.profiles if p.fits(sizes, padded)][:1]:
+            run_sizes = profile.run_sizes(sizes, padded, to_bucket=True)
+            if run_sizes != sizes:
+                queues.setdefault((profile.name, "padded"), []).insert(0, Point(PadCase(sizes, run_sizes), sample))

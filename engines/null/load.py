@@ -1,0 +1,67 @@
+"""The null backend: every placed output is zero, every late output is empty. It computes nothing on purpose.
+
+It stands in for a target so that routing, memory, threads and overhead can be tested and measured alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trtc.engines.memory import array_at
+from trtc.engines.signature import numpy_dtype
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trtc.engines.layout import Layout
+    from trtc.engines.manifest import EngineRecord, Manifest
+    from trtc.engines.protocol import LateOutputs, Slot
+
+
+class NullCall:
+    """Writes zeros over the placed outputs."""
+
+    def __init__(self, outputs: list[np.ndarray], late: LateOutputs) -> None:
+        self._outputs = outputs
+        self._late = late
+
+    def enqueue(self) -> None:
+        """Write the zeros."""
+        for array in self._outputs:
+            array[...] = 0
+
+    def wait(self) -> LateOutputs:
+        """Return the empty late outputs."""
+        return dict(self._late)
+
+    def cancel(self) -> None:
+        """Do nothing: a run is over before it could be stopped."""
+
+
+class NullEngine:
+    """Prepares calls that compute nothing."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._specs = {spec.name: spec for spec in manifest.signature.outputs}
+
+    def prepare(self, bucket: Layout, slot: Slot) -> NullCall:
+        """Bind the outputs of one call."""
+        outputs = [array_at(slot.buffer, place) for place in bucket.outputs.values()]
+        late = {
+            name: np.zeros((0,) * len(self._specs[name].dims or ()), numpy_dtype(self._specs[name].dtype))
+            if self._specs[name].is_tensor
+            else []
+            for name in bucket.late
+        }
+        return NullCall(outputs, late)
+
+    def close(self) -> None:
+        """Do nothing: nothing was opened."""
+
+
+def load_engine(files: dict[str, Path], record: EngineRecord, manifest: Manifest, threads: int) -> NullEngine:
+    """Open the null engine."""
+    del files, record, threads
+    return NullEngine(manifest)

@@ -1,0 +1,127 @@
+"""Build for ONNX Runtime on the CPU: optimise once, keep the optimised graph and its packed weights.
+
+The engine is a plain ``.onnx`` file with its weights beside it, so that any ONNX Runtime of the same version opens
+it, and loading neither optimises nor packs: weights are mapped from the file. Layout and packing follow the
+processor's features, which therefore become requirements.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import onnx
+import onnxruntime
+
+from trtc.engines.build import BuiltEngine
+from trtc.engines.host import this_host
+from trtc.engines.manifest import Requirements
+from trtc.engines.onnxruntime.errors import ORT_ERRORS, engine_error
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trtc.engines.build import EngineRequest
+
+EXTERNAL_MIN_BYTES = 1024
+"""Initializers from this size on lie in the weights file; smaller ones stay in the graph."""
+
+
+def build_engine(request: EngineRequest) -> BuiltEngine:
+    """Optimise the model for this processor.
+
+    Raises:
+        EngineError: when ONNX Runtime refuses the model.
+    """
+    source = _without_unused_inputs(request)
+    packed = True
+    try:
+        graph = _optimise(source, request, packed=True)
+        _open(graph)
+    except ORT_ERRORS:
+        # Saving packed weights is the newest part of this path: a model that it cannot serve is kept unpacked.
+        packed = False
+        try:
+            graph = _optimise(source, request, packed=False)
+            _open(graph)
+        except ORT_ERRORS as error:
+            raise engine_error(error, "building the engine for target cpu") from error
+    return _as_blobs(graph, packed=packed)
+
+
+def _without_unused_inputs(request: EngineRequest) -> Path:
+    """Drop declared inputs that no node reads: callers may leave them out, so the engine must not ask for them."""
+    unused = {spec.name for spec in request.signature.inputs if not spec.used}
+    if not unused:
+        return request.model_path
+    proto = onnx.load(request.model_path, load_external_data=False)
+    kept = [value for value in proto.graph.input if value.name not in unused]
+    del proto.graph.input[:]
+    proto.graph.input.extend(kept)
+    path = request.model_path.with_name("used-inputs.onnx")
+    path.write_bytes(proto.SerializeToString())
+    return path
+
+
+def _optimise(source: Path, request: EngineRequest, *, packed: bool) -> Path:
+    target = request.folder / ("packed.onnx" if packed else "plain.onnx")
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = request.threads
+    options.optimized_model_filepath = str(target)
+    for name, value in {
+        "session.optimized_model_external_initializers_file_name": target.stem + ".weights",
+        "session.optimized_model_external_initializers_min_size_in_bytes": str(EXTERNAL_MIN_BYTES),
+        "session.save_external_prepacked_constant_initializers": "1" if packed else "0",
+    }.items():
+        options.add_session_config_entry(name, value)
+    onnxruntime.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
+    return target
+
+
+def _open(graph: Path) -> None:
+    """Open the saved engine once: what cannot be opened here must not reach a bundle."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+
+
+def _as_blobs(graph: Path, *, packed: bool) -> BuiltEngine:
+    """Name the files by their digests; the graph refers to its weights by that name."""
+    files: dict[str, Path] = {}
+    weights = graph.with_suffix(".weights")
+    proto = onnx.load(graph, load_external_data=False)
+    if weights.exists() and weights.stat().st_size:
+        with weights.open("rb") as stream:
+            name = hashlib.file_digest(stream, "sha256").hexdigest() + ".weights"
+        files[f"blobs/{name}"] = weights
+        for graph_proto in _graphs(proto.graph):
+            for tensor in graph_proto.initializer:
+                for entry in tensor.external_data:
+                    if entry.key == "location":
+                        entry.value = name
+    data = proto.SerializeToString(deterministic=True)
+    graph.write_bytes(data)
+    entry = f"blobs/{hashlib.sha256(data).hexdigest()}.onnx"
+    files[entry] = graph
+    host = this_host()
+    needs = Requirements(
+        system=host.system,
+        architecture=host.architecture,
+        library="onnxruntime",
+        library_version=onnxruntime.__version__,
+        cpu_features=host.cpu_features,
+    )
+    return BuiltEngine(entry, files, needs, "model", {"packed_weights": str(packed).lower()})
+
+
+def _graphs(graph: onnx.GraphProto) -> list[onnx.GraphProto]:
+    """Return a graph and all graphs inside its nodes."""
+    found = [graph]
+    for node in graph.node:
+        for attribute in node.attribute:
+            inner = [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else list(attribute.graphs)
+            found += [deep for each in inner for deep in _graphs(each)]
+    return found

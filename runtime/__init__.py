@@ -1,0 +1,42 @@
+"""Load a bundle and run it: ``with load("model.trtc") as session: session.run(feeds)``."""
+
+from trtc.engines.errors import BundleError, CancelledError, EngineError
+from trtc.profiles import CheckError, HostError, RequestError, TrtcError, UsageError
+from trtc.runtime.arena import Arena, ArenaStats
+from trtc.runtime.cancel import CancelToken
+from trtc.runtime.errors import (
+    KeptViewWarning,
+    LeaseError,
+    LostLeaseWarning,
+    MemoryBudgetError,
+    SessionClosedError,
+    SlotTimeoutError,
+)
+from trtc.runtime.loader import load
+from trtc.runtime.session import Explanation, Session, SessionStats
+from trtc.runtime.verdicts import Verdict
+
+__all__ = [
+    "Arena",
+    "ArenaStats",
+    "BundleError",
+    "CancelToken",
+    "CancelledError",
+    "CheckError",
+    "EngineError",
+    "Explanation",
+    "HostError",
+    "KeptViewWarning",
+    "LeaseError",
+    "LostLeaseWarning",
+    "MemoryBudgetError",
+    "RequestError",
+    "Session",
+    "SessionClosedError",
+    "SessionStats",
+    "SlotTimeoutError",
+    "TrtcError",
+    "UsageError",
+    "Verdict",
+    "load",
+]

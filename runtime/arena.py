@@ -1,0 +1,198 @@
+"""The arena: the one owner of planned host memory, for any number of sessions."""
+
+from __future__ import annotations
+
+import mmap
+import weakref
+from collections import deque
+from dataclasses import dataclass
+from functools import cache
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from trtc.engines.memory import PAGE_BYTES, address_of, map_host_memory
+from trtc.runtime.errors import MemoryBudgetError
+from trtc.runtime.free_list import FreeList
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CHUNK_BYTES = 2 * 2**20
+"""Small reservations share chunks of this size, which is that of a huge page."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaStats:
+    """What the arena holds, in bytes.
+
+    Attributes:
+        reserved_bytes: mapped from the system (address space; pages become resident when first written).
+        in_use_bytes: handed out and not given back.
+        peak_bytes: the most that was ever in use together.
+        largest_free_bytes: the largest reservation that needs no new chunk.
+        fragmentation: share of the free bytes that lie outside of the largest free span, 0..1.
+        allocations: reservations so far; after warm-up this number must not grow.
+        chunks: mappings that are held.
+    """
+
+    reserved_bytes: int
+    in_use_bytes: int
+    peak_bytes: int
+    largest_free_bytes: int
+    fragmentation: float
+    allocations: int
+    chunks: int
+
+
+@dataclass(slots=True, eq=False)
+class _Chunk:
+    memory: mmap.mmap
+    address: int
+    size_bytes: int
+    free: FreeList
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Block:
+    """A reservation. It belongs to whoever reserved it until ``Arena.release``.
+
+    Attributes:
+        buffer: its bytes, writable; arrays over it keep the chunk mapped.
+        address: of the first byte; page-aligned.
+        size_bytes: as reserved, rounded up to whole pages.
+    """
+
+    buffer: memoryview
+    address: int
+    size_bytes: int
+    _chunk: _Chunk
+    _offset: int
+
+
+class Arena:
+    """Memory for calls. All methods may be used from any thread.
+
+    Args:
+        max_bytes: budget for everything that is mapped; None for no limit. Sessions that are loaded with the same
+            arena share the budget.
+    """
+
+    def __init__(self, max_bytes: int | None = None) -> None:
+        self.max_bytes = max_bytes
+        self._lock = Lock()
+        self._chunks: list[_Chunk] = []
+        self._in_use = 0
+        self._peak = 0
+        self._allocations = 0
+        self._returned: deque[Block] = deque()
+
+    def reserve(self, size_bytes: int) -> Block:
+        """Reserve a block; it is zeroed when its memory is new, and holds old bytes otherwise.
+
+        Raises:
+            MemoryBudgetError: when it does not fit into the budget, or the system refuses.
+        """
+        size = max(1, -(-size_bytes // PAGE_BYTES)) * PAGE_BYTES
+        with self._lock:
+            self._drain()
+            chunk, offset = self._take(size) or self._grow(size)
+            self._in_use += size
+            self._peak = max(self._peak, self._in_use)
+            self._allocations += 1
+        return Block(memoryview(chunk.memory)[offset : offset + size], chunk.address + offset, size, chunk, offset)
+
+    def release(self, block: Block) -> None:
+        """Give a block back. No array over it may be used afterwards.
+
+        Raises:
+            ValueError: when it was given back before.
+        """
+        with self._lock:
+            self._give(block)
+            self._drain()
+
+    def release_after(self, block: Block, views: Sequence[object]) -> None:
+        """Give a block back as soon as none of ``views`` is alive."""
+        waiting = len(views)
+
+        def gone() -> None:
+            # Finalizers run anywhere, also inside the lock below: they only leave a note, which the next call reads.
+            nonlocal waiting
+            waiting -= 1
+            if waiting == 0:
+                self._returned.append(block)
+
+        for view in views:
+            weakref.finalize(view, gone).atexit = False
+        if not views:
+            self._returned.append(block)
+
+    @property
+    def stats(self) -> ArenaStats:
+        """Figures of this moment."""
+        with self._lock:
+            self._drain()
+            free = sum(c.free.free_bytes for c in self._chunks)
+            largest = max((c.free.largest_bytes for c in self._chunks), default=0)
+            return ArenaStats(
+                reserved_bytes=sum(c.size_bytes for c in self._chunks),
+                in_use_bytes=self._in_use,
+                peak_bytes=self._peak,
+                largest_free_bytes=largest,
+                fragmentation=1 - largest / free if free else 0.0,
+                allocations=self._allocations,
+                chunks=len(self._chunks),
+            )
+
+    def _take(self, size: int) -> tuple[_Chunk, int] | None:
+        for chunk in self._chunks:
+            offset = chunk.free.take(size)
+            if offset is not None:
+                return chunk, offset
+        return None
+
+    def _grow(self, size: int) -> tuple[_Chunk, int]:
+        size_bytes = max(size, CHUNK_BYTES)
+        held = sum(c.size_bytes for c in self._chunks)
+        if self.max_bytes is not None and held + size_bytes > self.max_bytes:
+            size_bytes = size
+        if self.max_bytes is not None and held + size_bytes > self.max_bytes:
+            raise MemoryBudgetError(
+                f"{size} bytes are needed, but {held} of the budget of {self.max_bytes} bytes are in use; "
+                "raise --max-memory, lower the number of slots, or rebuild with smaller profiles"
+            )
+        try:
+            memory = map_host_memory(size_bytes)
+        except (OSError, OverflowError, ValueError) as error:
+            raise MemoryBudgetError(
+                f"the system refuses {size_bytes} bytes ({error}); lower the number of slots or use smaller profiles"
+            ) from error
+        if size_bytes > CHUNK_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
+            try:
+                memory.madvise(mmap.MADV_HUGEPAGE)
+            except OSError:
+                pass  # `trtc doctor` says what to change; small pages are slower, not wrong
+        chunk = _Chunk(memory, address_of(memory), len(memory), FreeList(len(memory)))
+        self._chunks.append(chunk)
+        offset = chunk.free.take(size)
+        if offset is None:
+            raise MemoryBudgetError(f"a chunk of {size_bytes} bytes does not hold {size}")
+        return chunk, offset
+
+    def _drain(self) -> None:
+        """Take back the blocks whose last view died."""
+        while self._returned:
+            self._give(self._returned.popleft())
+
+    def _give(self, block: Block) -> None:
+        block._chunk.free.give(block._offset, block.size_bytes)  # noqa: SLF001 (the arena owns its blocks)
+        self._in_use -= block.size_bytes
+        # A chunk without blocks is let go; its mapping ends with the last array over it.
+        self._chunks = [c for c in self._chunks if c.free.free_bytes < c.size_bytes]
+
+
+
+@cache
+def default_arena() -> Arena:
+    """Return the arena of this process, which sessions share unless they are given another."""
+    return Arena()

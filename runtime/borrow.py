@@ -1,0 +1,106 @@
+"""Results without a copy: views into the slot, for the length of a ``with`` block."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from trtc.runtime.core import route_key, write_inputs
+from trtc.runtime.errors import KeptViewWarning, LeaseError, LostLeaseWarning
+from trtc.runtime.slots import Slot, SlotState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from trtc.runtime.core import Core
+    from trtc.runtime.routes import Route
+
+_FENCED = SlotState.FENCED.value
+_INITIALISED = SlotState.INITIALISED.value
+
+
+class BorrowedOutputs(dict[str, Any]):
+    """Output views by name; empty once the block has ended."""
+
+    def __missing__(self, name: str) -> Any:
+        raise LeaseError(
+            f"no output {name!r}: either it was not asked for, or the borrow block has ended and its views are gone; "
+            "use it inside the block, or call run() for results that you own"
+        )
+
+
+class Borrow:
+    """A call whose results are read in place.
+
+    Entering runs the request; leaving ends the lease. A view that is still referred to then keeps its values: its
+    slot is put aside until the view is gone, which is counted and warned about once for each session.
+    A borrow that is dropped while open is reclaimed, with a warning.
+    """
+
+    __slots__ = ("_core", "_feeds", "_names", "_route", "_slot", "_timeout_s", "_views", "_warn")
+
+    def __init__(
+        self,
+        core: Core,
+        feeds: Mapping[str, Any],
+        outputs: Sequence[str] | None,
+        timeout_s: float | None,
+        warn: Callable[[str, type[Warning]], None],
+    ) -> None:
+        self._slot: Slot | None = None
+        self._core = core
+        self._feeds = feeds
+        self._names = outputs if outputs is None else core.selected(outputs)
+        self._timeout_s = timeout_s
+        self._warn = warn
+
+    def __enter__(self) -> BorrowedOutputs:
+        if self._slot is not None:
+            raise LeaseError("this borrow is open already; call session.borrow(...) once for each block")
+        core = self._core
+        arrays = core.fast_arrays(self._feeds)
+        slot = core.take(self._timeout_s)
+        late: Mapping[str, Any] = {}
+        try:
+            route = None if arrays is None else slot.routes.get(route_key(arrays))
+            if arrays is None or route is None or route.late or route.guards:
+                values, sizes = core.check(self._feeds)
+                route, late = core.perform(slot, values, sizes)
+            else:
+                route.used = True
+                write_inputs(slot, route, arrays)
+                slot.state = _FENCED
+                route.call.enqueue()
+                slot.state = _INITIALISED
+        except BaseException:
+            core.give(slot)
+            raise
+        self._route = route
+        self._slot = slot
+        views = BorrowedOutputs(route.outputs)
+        if late:
+            views.update(late)
+        if self._names is not None:
+            views = BorrowedOutputs([(name, views[name]) for name in self._names])
+        self._views = views
+        return views
+
+    def __exit__(self, *_: object) -> None:
+        slot = self._slot
+        if slot is None:
+            return
+        self._slot = None
+        self._views.clear()
+        if self._core.finish_borrow(slot, self._route):
+            self._warn(
+                "a view from borrow() outlived its block; it keeps its values, but its slot cannot be used until "
+                "the view is gone: copy what you keep, or call run()",
+                KeptViewWarning,
+            )
+
+    def __del__(self) -> None:
+        if self._slot is not None:
+            self._core.counters.lost_leases += 1
+            self.__exit__()
+            warnings.warn("a borrow was dropped before its block ended; its slot was reclaimed", LostLeaseWarning, 2)
+

@@ -1,0 +1,196 @@
+"""Prepared routes: for one slot and one set of shapes, everything that a call does, ready to be done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from sys import getrefcount
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trtc.engines.memory import array_at
+from trtc.engines.route import RoutePlan, plan_route
+from trtc.engines.signature import Signature
+from trtc.profiles import RequestError
+from trtc.runtime.derived import DerivedTables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from trtc.engines.manifest import Manifest, Mode
+    from trtc.engines.protocol import Call, Engine
+    from trtc.runtime.slots import Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The values of one input for which padding was shown to be neutral."""
+
+    name: str
+    low: float
+    high: float
+    rows_nonzero: bool
+
+    def holds(self, array: np.ndarray) -> bool:
+        """Tell whether every element lies in the domain. NaN lies outside."""
+        if array.size == 0:
+            return True
+        inside = bool(array.min() >= self.low and array.max() <= self.high)
+        return inside and not (self.rows_nonzero and array.ndim and not bool(array.any(axis=-1).all()))
+
+
+class Route:
+    """What one call does. Owned by a slot; used by the holder of its lease only.
+
+    Attributes:
+        call: prepared by the engine.
+        inputs: (position among the given values, view of the real region) of each given input that has a place.
+        constants: (view, value) of everything that is the same in each run: padding, and inputs that trtc makes.
+        repeats: (view of padded rows, view of the real row) pairs, to be copied on every run.
+        outputs: (name, view of the caller's region) of each placed output.
+        guards: (position, domain) to be checked before a padded run.
+        objects: (position, name) of the inputs that cannot lie in memory.
+        late: whether the call returns outputs of its own.
+        used: set by every run, cleared when the table looks for something to forget.
+    """
+
+    __slots__ = (
+        "_idle", "call", "constants", "guards", "inputs", "late", "objects", "outputs", "plan", "repeats", "used",
+    )  # fmt: skip
+
+    def __init__(self, plan: RoutePlan, slot: Slot, given: tuple[str, ...], made: Mapping[str, np.ndarray]) -> None:
+        layout = plan.layout
+        places = {name: array_at(slot.buffer, place) for name, place in layout.inputs.items()}
+        real = {name: places[name][plan.inputs[name].real] for name in layout.inputs}
+        self.plan = plan
+        self.inputs = tuple((i, real[name]) for i, name in enumerate(given) if name in real)
+        self.constants: tuple[tuple[np.ndarray, Any], ...] = (
+            *((real[name], array) for name, array in made.items()),
+            *((places[name][region], value) for name in layout.inputs for region, value in plan.inputs[name].fills),
+        )
+        self.repeats = tuple(
+            (places[name][to], places[name][source]) for name in places for to, source in plan.inputs[name].repeats
+        )
+        self.outputs = tuple(
+            (name, _view_of(slot, array_at(slot.buffer, place)[plan.trims[name]]))
+            for name, place in layout.outputs.items()
+        )
+        self.guards: tuple[tuple[int, Guard], ...] = ()
+        self.objects: tuple[tuple[int, str], ...] = ()
+        self.late = bool(layout.late)
+        self.used = True
+        self.call: Call
+        self._idle: list[int] = []
+        for _, view in self.outputs:
+            self._idle.append(getrefcount(view))  # noqa: PERF401 (counted in a loop like the ones below)
+
+    def has_kept_views(self) -> bool:
+        """Tell whether anybody else still refers to an output view, directly or through a slice of it."""
+        for idle, (_, view) in zip(self._idle, self.outputs):  # noqa: B905 (equal by construction; `strict` costs time)
+            if getrefcount(view) > idle:
+                return True
+        return False
+
+    def kept_views(self) -> list[np.ndarray]:
+        """Return the output views that somebody else still refers to."""
+        kept = []
+        for idle, (_, view) in zip(self._idle, self.outputs, strict=True):
+            if getrefcount(view) > idle:
+                kept.append(view)  # noqa: PERF401 (a comprehension would hold one more reference while it counts)
+        return kept
+
+
+def _view_of(slot: Slot, part: np.ndarray) -> np.ndarray:
+    """Rebuild a view directly over the slot's buffer.
+
+    numpy makes a slice refer to the first owner of its memory and skips the arrays in between: only a view that
+    sits on the buffer itself is referred to by its slices, which is how a kept one is noticed.
+    """
+    start = part.__array_interface__["data"][0] - slot.address if part.size else 0
+    return np.ndarray(part.shape, part.dtype, buffer=slot.buffer, offset=start, strides=part.strides)
+
+
+class RouteMaker:
+    """Decides how requests run and prepares their routes. Its values never change; thread-safe.
+
+    Args:
+        manifest: of the bundle.
+        engine: that was loaded.
+        mode: exact, or padded to the bucket.
+    """
+
+    def __init__(self, manifest: Manifest, engine: Engine, mode: Mode) -> None:
+        self._manifest = manifest
+        self._engine = engine
+        self._mode = mode
+        self._guards = guards_of(manifest)
+        self._tables = DerivedTables(manifest.signature)
+        self._derived = {d.input: d for d in manifest.derived}
+
+    def plan(self, given: Iterable[str], sizes: Mapping[str, int], *, padded: bool = True) -> RoutePlan:
+        """Plan a request.
+
+        Args:
+            given: names of the inputs that the caller gives.
+            sizes: real sizes by symbol.
+            padded: False to run at exactly these sizes, because the request's values forbid padding.
+
+        Raises:
+            RequestError: when no profile takes the sizes, or a size cannot be known.
+        """
+        manifest = self._manifest
+        if unknown := [s for s in manifest.signature.symbols if s not in sizes]:
+            raise RequestError(
+                f"the size of {', '.join(unknown)} does not follow from the inputs that were given; "
+                f"give an input that has it: {', '.join(str(i) for i in manifest.signature.inputs)}"
+            )
+        allowed = manifest.padded if padded else frozenset[str]()
+        profile = manifest.ladder.profiles[manifest.ladder.pick(sizes, allowed)]
+        run = profile.run_sizes(sizes, allowed, to_bucket=self._mode == "bucket")
+        return plan_route(self._reduced(given), manifest.padding, sizes, run)
+
+    def prepare(self, plan: RoutePlan, slot: Slot, given: tuple[str, ...]) -> Route:
+        """Prepare a planned request in a slot that is large enough.
+
+        Raises:
+            EngineError: when the engine refuses the binding.
+        """
+        names = set(given)
+        made = {
+            name: self._tables.values(self._derived[name], plan)
+            for name in plan.layout.inputs
+            if name not in names and name in self._derived
+        }
+        route = Route(plan, slot, given, made)
+        if plan.padded_values:
+            route.guards = tuple((i, self._guards[name]) for i, name in enumerate(given) if name in self._guards)
+        used = {spec.name for spec in self._manifest.signature.inputs if spec.used}
+        route.objects = tuple(
+            (i, name) for i, name in enumerate(given) if name in used and name not in plan.layout.inputs
+        )
+        slot.objects = dict.fromkeys(name for _, name in route.objects)
+        route.call = self._engine.prepare(plan.layout, slot)
+        return route
+
+    def _reduced(self, given: Iterable[str]) -> Signature:
+        """The signature of a call: inputs that no node uses, or that the model has a value for, have no place."""
+        names = {*given, *self._derived}
+        inputs = tuple(spec for spec in self._manifest.signature.inputs if spec.used and spec.name in names)
+        return Signature(inputs, self._manifest.signature.outputs)
+
+
+def guards_of(manifest: Manifest) -> dict[str, Guard]:
+    """Return, for each input, the values for which every accepted padding was shown to be neutral."""
+    guards: dict[str, Guard] = {}
+    for evidence in manifest.evidence:
+        if evidence.kind != "padding" or evidence.deviation_accepted:
+            continue
+        for name, domain in evidence.domain.items():
+            old = guards.get(name, Guard(name, -np.inf, np.inf, rows_nonzero=False))
+            guards[name] = Guard(
+                name,
+                max(old.low, domain.low),
+                min(old.high, domain.high),
+                rows_nonzero=old.rows_nonzero or domain.rows_nonzero,
+            )
+    return guards

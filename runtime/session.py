@@ -1,0 +1,269 @@
+"""A session: a loaded bundle, ready to run."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trtc.profiles import sizes_text
+from trtc.runtime.borrow import Borrow
+from trtc.runtime.core import Core, copy_outputs
+from trtc.runtime.errors import SessionClosedError
+from trtc.runtime.hot_path import fast_run
+from trtc.runtime.routes import RouteMaker
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+
+    import numpy as np
+
+    from trtc.engines.manifest import EngineRecord, Execution, Manifest
+    from trtc.engines.protocol import Engine
+    from trtc.engines.signature import Signature
+    from trtc.runtime.arena import Arena, ArenaStats
+    from trtc.runtime.cancel import CancelToken
+    from trtc.runtime.verdicts import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStats:
+    """Figures of this moment.
+
+    Attributes:
+        arena: the arena that the session uses, maybe with others.
+        slots: calls that may run at once.
+        slot_bytes: planned bytes of one slot; 0 where maxima are open and slots grow.
+        slot_used_bytes: bytes of all slots that the routes which ran last really use.
+        fragmentation: share of the slots' memory that those routes leave unused, 0..1.
+        routes_prepared, routes_forgotten: entries that were made, and dropped from a full table.
+        slot_growths: times that a slot had to take a larger block (open maxima only).
+        kept_views: borrowed views that outlived their block.
+        lost_leases: borrows that were dropped while open.
+    """
+
+    arena: ArenaStats
+    slots: int
+    slot_bytes: int
+    slot_used_bytes: int
+    fragmentation: float
+    routes_prepared: int
+    routes_forgotten: int
+    slot_growths: int
+    kept_views: int
+    lost_leases: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a session runs as it does.
+
+    Attributes:
+        engine: name of the engine that was chosen.
+        verdicts: on every engine of the bundle.
+        execution: mode, slots and threads in force, with the reason from the build.
+        profile: the profile that the asked sizes run in; None when no sizes were asked about.
+        run_sizes: the sizes that they run at.
+    """
+
+    engine: str
+    verdicts: tuple[Verdict, ...]
+    execution: Execution
+    profile: str | None = None
+    run_sizes: dict[str, int] | None = None
+
+    def __str__(self) -> str:
+        e = self.execution
+        lines = [f"engine {self.engine}"]
+        lines += [f"  {'+' if v.fits else '-'} {v.engine}: {v.reason}" for v in self.verdicts]
+        lines.append(
+            f"sizes run {'exact' if e.mode == 'exact' else 'padded to the bucket'}, {e.slots} calls at once with "
+            f"{e.threads} threads each" + (f" ({e.reason})" if e.reason else "")
+        )
+        if self.profile is not None and self.run_sizes is not None:
+            lines.append(f"this request runs in profile {self.profile} at {sizes_text(self.run_sizes)}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What ``load`` hands to a session."""
+
+    path: str
+    options: dict[str, Any]
+    manifest: Manifest
+    record: EngineRecord
+    verdicts: tuple[Verdict, ...]
+    execution: Execution
+    engine: Engine
+    arena: Arena
+
+
+class Session:
+    """A loaded bundle. Make one with ``trtc.runtime.load``; use it from any number of threads; close it once.
+
+    A session pickles by its path: unpickling loads the bundle again. After ``fork`` the child must load its own.
+    """
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+        self._engine: Engine | None = loaded.engine
+        maker = RouteMaker(loaded.manifest, loaded.engine, loaded.execution.mode)
+        self._maker = maker
+        self._core = Core(loaded.manifest, maker, loaded.arena, loaded.execution.slots)
+        self._warned = False
+        self._run = fast_run(self._core, self._run_all)
+
+    @property
+    def signature(self) -> Signature:
+        """Inputs and outputs, every axis with its symbol or relation."""
+        return self._loaded.manifest.signature
+
+    @property
+    def manifest(self) -> Manifest:
+        """Everything that the bundle says about itself."""
+        return self._loaded.manifest
+
+    def run(
+        self,
+        feeds: Mapping[str, Any],
+        outputs: Sequence[str] | None = None,
+        *,
+        timeout_s: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Run one request; the caller owns the results.
+
+        Args:
+            feeds: arrays by input name. Any strides and byte order; numpy, DLPack, numbers or lists.
+            outputs: names of the outputs to return, in that order; all of them for None or an empty list.
+            timeout_s: seconds to wait for a free slot; None waits without end.
+            cancel: a token that another thread may cancel.
+
+        Raises:
+            RequestError: listing everything that is wrong with the request.
+            SlotTimeoutError: when all slots stayed busy.
+            CancelledError: when ``cancel`` stopped the call.
+            EngineError: when the engine failed.
+            SessionClosedError: after ``close``, or in a forked child.
+        """
+        if outputs is None and timeout_s is None and cancel is None:
+            return self._run(feeds)
+        return self._run_careful(feeds, outputs, timeout_s, cancel)
+
+    def borrow(
+        self, feeds: Mapping[str, Any], outputs: Sequence[str] | None = None, *, timeout_s: float | None = None
+    ) -> Borrow:
+        """Run one request and read the results in place: ``with session.borrow(feeds) as views: ...``.
+
+        The views are valid inside the block. One that is kept longer keeps its values, at a price: see ``Borrow``.
+        Arguments and errors are those of ``run``; they are raised when the block is entered.
+        """
+        if self._engine is None:
+            raise self._closed()
+        return Borrow(self._core, feeds, outputs, timeout_s, self._warn_once)
+
+    def explain(self, sizes: Mapping[str, int] | None = None) -> Explanation:
+        """Say which engine was chosen and why, and how a request of these sizes would run.
+
+        Args:
+            sizes: size of every symbol; None to ask about the engine only.
+
+        Raises:
+            RequestError: when no profile takes the sizes.
+        """
+        loaded = self._loaded
+        if sizes is None:
+            return Explanation(loaded.record.name, loaded.verdicts, loaded.execution)
+        plan = self._maker.plan([spec.name for spec in self.signature.inputs], sizes)
+        index = loaded.manifest.ladder.pick(sizes, loaded.manifest.padded)
+        name = loaded.manifest.ladder.profiles[index].name
+        return Explanation(loaded.record.name, loaded.verdicts, loaded.execution, name, plan.layout.sizes)
+
+    @property
+    def stats(self) -> SessionStats:
+        """Memory and counters of this moment."""
+        core, counters = self._core, self._core.counters
+        last = [slot.last for slot in core.slots]
+        used = sum(route.plan.layout.used_bytes for route in last if route is not None)
+        held = sum(slot.block.size_bytes for slot, route in zip(core.slots, last, strict=True) if route is not None)
+        return SessionStats(
+            arena=self._loaded.arena.stats,
+            slots=len(core.slots),
+            slot_bytes=core.slot_bytes,
+            slot_used_bytes=used,
+            fragmentation=1 - used / held if held else 0.0,
+            routes_prepared=counters.routes_prepared,
+            routes_forgotten=counters.routes_forgotten,
+            slot_growths=counters.slot_growths,
+            kept_views=counters.kept_views,
+            lost_leases=counters.lost_leases,
+        )
+
+    def close(self) -> None:
+        """Wait for the calls in flight, then free the engine and the memory. Closing twice is fine."""
+        engine, self._engine = self._engine, None
+        if engine is None:
+            return
+        self._run = self._refuse
+        self._core.drain()
+        engine.close()
+
+    def abandon(self) -> tuple[object, ...]:
+        """Make this session unusable without touching anything native; return what must stay alive.
+
+        For a forked child: threads of the parent do not exist there, and freeing what they served can crash.
+        """
+        kept = (self._loaded, self._engine, self._core, dict(self.__dict__))
+        self._engine = None
+        self._run = self._refuse
+        return kept
+
+    def _run_all(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        return self._run_careful(feeds, None, None, None)
+
+    def _run_careful(
+        self,
+        feeds: Mapping[str, Any],
+        outputs: Sequence[str] | None,
+        timeout_s: float | None,
+        cancel: CancelToken | None,
+    ) -> dict[str, np.ndarray]:
+        if self._engine is None:
+            raise self._closed()
+        core = self._core
+        names = core.selected(outputs)
+        values, sizes = core.check(feeds)
+        slot = core.take(timeout_s)
+        try:
+            route, late = core.perform(slot, values, sizes, cancel)
+            return copy_outputs(route, late, names)
+        finally:
+            core.give(slot)
+
+    def _refuse(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        del feeds
+        raise self._closed()
+
+    def _closed(self) -> SessionClosedError:
+        return SessionClosedError(
+            f"the session of {self._loaded.path} is closed, or was loaded before this process was forked; "
+            "load the bundle again in this process"
+        )
+
+    def _warn_once(self, message: str, category: type[Warning]) -> None:
+        if not self._warned:
+            self._warned = True
+            warnings.warn(message, category, stacklevel=3)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from trtc.runtime.loader import load_again
+
+        return load_again, (self._loaded.path, self._loaded.options)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()

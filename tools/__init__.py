@@ -1,0 +1,1 @@
+"""The ``trtc`` command: one file a verb."""
