@@ -35,7 +35,7 @@ check-lint: $(VENV)/installed
 	@$(BIN)/ruff check --quiet --output-format concise .
 
 check-format: $(VENV)/installed
-	@$(BIN)/ruff format --quiet --diff . || { echo "run: $(BIN)/ruff format ."; exit 1; }
+	@$(BIN)/ruff format --check --output-format concise . || { echo "run: $(BIN)/ruff format ."; exit 1; }
 
 check-types: $(VENV)/installed $(LINKS)
 	@$(BIN)/mypy $(LINKS)
@@ -51,7 +51,7 @@ bench: $(VENV)/installed $(VENV)/models
 
 clean:
 	rm -rf $(VENV) .typing build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	find $(FOLDERS) tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \

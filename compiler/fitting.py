@@ -7,24 +7,26 @@ stairs of strided layers. Several symbols give sums of products of such stairs, 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import reduce
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import ceil, floor, gcd, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trtc.profiles import Dim, Expr, Step, Term
+from trtc.profiles import Dim, Expr, Step, Term, dim_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from trtc.profiles import Sizes
 
-Points = "Sequence[tuple[int, int]]"
 _MAX_DIV = 128
 _MIN_POINTS = 8
 _MAX_DROPPED = 8
+_DROP_PRICE = 4
+"""One size left out must buy a formula that is simpler by as much as 4 in its divisor."""
 _MAX_SYMBOLS = 4
 
 
@@ -90,12 +92,18 @@ def fit_axis(scans: Mapping[str, Sequence[tuple[int, int]]], joint: Sequence[tup
     inside = [(sizes, y) for sizes, y in joint if all(sizes[s] >= low for s, low in valid_from.items())]
     if len(moving) == 1:
         stair = stairs[moving[0]]
-        dim = _dim([((stair.step,), stair.coef)], stair.const)
+        found = _checked(_dim([((stair.step,), stair.coef)], stair.const), inside)
     else:
-        dim = _solve(stairs, scans, inside)
-    if dim is None or any(_value(dim, sizes) != y for sizes, y in inside):
-        return AxisFit(None)
-    return AxisFit(dim, valid_from, more_sizes)
+        found = _checked(_solve(stairs, inside), inside)
+    if found is None:
+        # a factor that is zero at the base hides the symbols that it is multiplied with
+        hidden = {s: Stair(1, Step(s), 0, 0) for s in scans if s not in stairs}
+        found = _checked(_solve({**stairs, **hidden}, inside), inside) if hidden else None
+    return AxisFit(None) if found is None else AxisFit(found, valid_from, more_sizes)
+
+
+def _checked(dim: Dim, points: Sequence[tuple[Sizes, int]]) -> Dim:
+    return dim if dim is not None and all(dim_value(dim, sizes) == y for sizes, y in points) else None
 
 
 def fit_stair(symbol: str, points: Sequence[tuple[int, int]]) -> Stair | None:
@@ -103,29 +111,36 @@ def fit_stair(symbol: str, points: Sequence[tuple[int, int]]) -> Stair | None:
     ordered = sorted(set(points))
     if len({n for n, _ in ordered}) != len(ordered):
         return None
+    line = _fit_line(symbol, ordered)
+    if line is not None:
+        return line
+    found = []
     for dropped in range(_MAX_DROPPED + 1):
         rest = ordered[dropped:]
         if dropped and len(rest) < _MIN_POINTS:
-            return None
-        if len(rest) < 2:  # noqa: PLR2004
-            return None
-        found = _fit_line(symbol, rest) or _fit_floor(symbol, rest)
-        if found is not None:
-            return found
-    return None
+            break
+        stair = _fit_line(symbol, rest) or _fit_floor(symbol, rest)
+        if stair is not None:
+            found.append((stair.step.div + stair.step.mul + _DROP_PRICE * dropped, stair))
+    return min(found, key=lambda item: item[0])[1] if found else None
 
 
 def _fit_line(symbol: str, points: Sequence[tuple[int, int]]) -> Stair | None:
-    (n0, y0), (n1, y1) = points[0], points[-1]
-    slope, rest = divmod(y1 - y0, n1 - n0)
-    if rest or any(y - y0 != slope * (n - n0) for n, y in points):
+    if len(points) < 2:  # noqa: PLR2004
         return None
-    return Stair(slope, Step(symbol), y0 - slope * n0, n0)
+    (n0, y0), (n1, y1) = points[0], points[-1]
+    slope = Fraction(y1 - y0, n1 - n0)
+    const = y0 - slope * n0
+    if const.denominator != 1 or any(y != slope * n + const for n, y in points):
+        return None
+    if slope.denominator == 1:
+        return Stair(int(slope), Step(symbol), int(const), n0)
+    return Stair(1, Step(symbol, slope.numerator, 0, slope.denominator), int(const), n0)
 
 
 def _fit_floor(symbol: str, points: Sequence[tuple[int, int]]) -> Stair | None:
     """``coef * ((mul * n + add) // div) + const``, the smallest ``div`` first."""
-    rises = [b[1] - a[1] for a, b in zip(points, points[1:], strict=False)]
+    rises = [b[1] - a[1] for a, b in pairwise(points)]
     common = reduce(gcd, rises)
     if common == 0 or min(rises) < 0:
         return None
@@ -138,7 +153,7 @@ def _fit_floor(symbol: str, points: Sequence[tuple[int, int]]) -> Stair | None:
                 high = min(div * y - mul * n + div - 1 for n, y in levels)
                 if low <= high:
                     add = 0 if low <= 0 <= high else low
-                    needed = 0 if low == high or not _consecutive(points) else 2 * div + 2
+                    needed = 0 if _stretch(points) in (1, *range(2 * div, len(points) + 1)) else 2 * div + _MAX_DROPPED
                     return Stair(coef, Step(symbol, mul, add, div), const, points[0][0], needed)
     return None
 
@@ -152,31 +167,37 @@ def _multipliers(levels: Sequence[tuple[int, int]], div: int) -> Iterator[int]:
             yield mul
 
 
-def _consecutive(points: Sequence[tuple[int, int]]) -> bool:
-    return any(b[0] - a[0] == 1 for a, b in zip(points, points[1:], strict=False))
+def _stretch(points: Sequence[tuple[int, int]]) -> int:
+    """Length of the longest run of consecutive sizes; two periods of a stair show it for sure."""
+    longest = current = 1
+    for (a, _), (b, _) in pairwise(points):
+        current = current + 1 if b - a == 1 else 1
+        longest = max(longest, current)
+    return longest
 
 
-def _solve(
-    stairs: Mapping[str, Stair],
-    scans: Mapping[str, Sequence[tuple[int, int]]],
-    joint: Sequence[tuple[Sizes, int]],
-) -> Dim:
+def _solve(stairs: Mapping[str, Stair], joint: Sequence[tuple[Sizes, int]]) -> Dim:
     """Sum of products of stairs: linear in its coefficients, solved on the joint points and checked exactly."""
     symbols = list(stairs)
     if len(symbols) > _MAX_SYMBOLS:
         return None
-    del scans  # every scan lies on the joint points' axes; the check at the end covers both
+    steps = {s: _low_add(stair.step) for s, stair in stairs.items()}
     subsets = [c for size in range(len(symbols) + 1) for c in combinations(symbols, size)]
     if len(joint) < len(subsets) + 2:
         return None
-    rows = [[prod(stairs[s].step.value(sizes) for s in subset) for subset in subsets] for sizes, _ in joint]
+    rows = [[prod(steps[s].value(sizes) for s in subset) for subset in subsets] for sizes, _ in joint]
     matrix, wanted = np.array(rows, float), np.array([y for _, y in joint], float)
     solution, _, rank, _ = np.linalg.lstsq(matrix, wanted, rcond=None)
     if rank < len(subsets):
         return None
     coefs = [round(c) for c in solution.tolist()]
-    terms = [(tuple(stairs[s].step for s in subset), c) for subset, c in zip(subsets, coefs, strict=True) if subset and c]
+    terms = [(tuple(steps[s] for s in subset), c) for subset, c in zip(subsets, coefs, strict=True) if subset and c]
     return _dim(terms, coefs[0])
+
+
+def _low_add(step: Step) -> Step:
+    """Move whole stairs out of ``add``: they become a constant of the sum."""
+    return Step(step.symbol, step.mul, step.add % step.div, step.div)
 
 
 def _dim(terms: Sequence[tuple[tuple[Step, ...], int]], const: int) -> Dim:
@@ -186,9 +207,3 @@ def _dim(terms: Sequence[tuple[tuple[Step, ...], int]], const: int) -> Dim:
         if coef == 1 and len(steps) == 1 and steps[0] == Step(steps[0].symbol):
             return steps[0].symbol
     return Expr(tuple(Term(coef, steps) for steps, coef in terms), const)
-
-
-def _value(dim: Dim, sizes: Sizes) -> int | None:
-    if dim is None or isinstance(dim, int):
-        return dim
-    return sizes[dim] if isinstance(dim, str) else dim.value(sizes)

@@ -20,15 +20,15 @@ from trtc.compiler.onnx_types import subgraphs, tensor_dims
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from trtc.compiler.inference import Dims
     from trtc.compiler.model import Model
 
-Dims = tuple[int | str | None, ...]
-
-_KEEPS_FIRST = frozenset(
-    ["Cast", "CastLike", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Transpose", "Slice", "Expand", "Tile"]
-    + ["Flatten", "Gather", "GatherElements", "GatherND", "Split", "Pad", "Compress", "Dropout", "ReverseSequence"]
-    + ["ReduceMax", "ReduceMin", "Trilu", "DepthToSpace", "SpaceToDepth"]
+_KEEPS_LAYOUT = frozenset(["Cast", "CastLike", "Identity", "Dropout", "ReduceMax", "ReduceMin", "Trilu"])
+_MOVES_VALUES = frozenset(
+    ["Reshape", "Unsqueeze", "Squeeze", "Transpose", "Slice", "Expand", "Tile", "Flatten", "Gather"]
 )
+_MOVES_MORE = frozenset(["GatherElements", "GatherND", "Split", "Pad", "Compress", "ReverseSequence", "SpaceToDepth"])
+_KEEPS_FIRST = _KEEPS_LAYOUT | _MOVES_VALUES | _MOVES_MORE | {"DepthToSpace"}
 _KEEPS_ALL = frozenset(["Concat", "Where", "Max", "Min"])
 _COMPARES = frozenset(["Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"])
 _LOGIC = frozenset(["And", "Or", "Xor", "Not"])
@@ -61,6 +61,7 @@ _DATA_SHAPED = frozenset(
 )
 _CONSTANT_LIMIT = 4096
 """Elements of a constant that is still read; larger ones are weights."""
+_HINT_LIMIT = 12
 _MASK_SCALE = 1000.0
 """Attention masks are scaled to a large negative bias; ordinary data is not."""
 
@@ -104,13 +105,15 @@ class InputRole:
     Attributes:
         tables: axes that it indexes.
         compared: constants that it is compared with, as values of the input.
-        mask: it takes part in mask arithmetic.
+        mask: it takes part in mask arithmetic, which says something for integers and bools only.
+        bias: ``1 - x`` is scaled to a large negative number: a mask, whatever its type.
         shapes: operands where it decides a shape.
     """
 
     tables: list[Table] = field(default_factory=list)
     compared: set[float] = field(default_factory=set)
     mask: bool = False
+    bias: bool = False
     shapes: list[ShapeUse] = field(default_factory=list)
 
 
@@ -122,11 +125,13 @@ class Flow:
         roles: by input name.
         data_shaped: names of values whose shape follows from input *values*.
         shapes: inferred dims by value name; empty where inference failed.
+        hints: numbers above one that the graph reshapes to; sizes may have to be multiples of them.
     """
 
     roles: dict[str, InputRole]
     data_shaped: frozenset[str]
     shapes: dict[str, Dims]
+    hints: tuple[int, ...] = ()
 
 
 def trace_inputs(model: Model, shapes: Mapping[str, Dims]) -> Flow:
@@ -134,7 +139,7 @@ def trace_inputs(model: Model, shapes: Mapping[str, Dims]) -> Flow:
 
     Args:
         model: checked model.
-        shapes: inferred dims by value name, as :func:`inferred_shapes` gives them.
+        shapes: inferred dims by value name, as :func:`~trtc.compiler.inference.inferred_shapes` gives them.
     """
     walk = _Walk(str(model.folder), dict(shapes))
     defaults = {t.name for t in model.proto.graph.initializer}
@@ -143,40 +148,11 @@ def trace_inputs(model: Model, shapes: Mapping[str, Dims]) -> Flow:
         walk.tracked[value.name] = {value.name: _Affine()}
         if value.name not in defaults:
             walk.valued.add(value.name)
+        if tensor_dims(value.type) is None:
+            walk.data_shaped.add(value.name)  # unknown rank, sequences: any shape may come
     walk.graph(model.proto.graph)
-    return Flow(walk.roles, frozenset(walk.data_shaped), walk.shapes)
-
-
-def inferred_shapes(model: Model) -> dict[str, Dims]:
-    """Infer dims of every value that onnx's shape inference can tell, subgraphs included; empty when it fails.
-
-    The declared output shapes are not trusted: they are removed before inference.
-    """
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model.proto)
-    del copy.graph.value_info[:]
-    for out in copy.graph.output:
-        if out.type.WhichOneof("value") == "tensor_type":
-            out.type.tensor_type.ClearField("shape")
-    try:
-        inferred = onnx.shape_inference.infer_shapes(copy, data_prop=True)
-    except Exception:  # noqa: BLE001 (inference is a source of candidates; without it the runs decide alone)
-        inferred = copy
-    shapes: dict[str, Dims] = {}
-    _collect_shapes(inferred.graph, shapes)
-    return shapes
-
-
-def _collect_shapes(graph: onnx.GraphProto, shapes: dict[str, Dims]) -> None:
-    for tensor in graph.initializer:
-        shapes[tensor.name] = tuple(tensor.dims)
-    for value in (*graph.input, *graph.value_info, *graph.output):
-        dims = tensor_dims(value.type)
-        if dims is not None:
-            shapes[value.name] = dims
-    for node in graph.node:
-        for inner in subgraphs(node):
-            _collect_shapes(inner, shapes)
+    hints = tuple(sorted(walk.hints))[:_HINT_LIMIT]
+    return Flow(walk.roles, frozenset(walk.data_shaped), walk.shapes, hints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +174,7 @@ class _Walk:
         self.constants: dict[str, np.ndarray] = {}
         self.valued: set[str] = set()
         self.data_shaped: set[str] = set()
+        self.hints: set[int] = set()
 
     def graph(self, graph: onnx.GraphProto) -> None:
         for tensor in graph.initializer:
@@ -266,6 +243,9 @@ class _Walk:
         for operand in _SHAPE_OPERANDS.get(node.op_type, ()):
             if operand >= len(node.input) or not node.input[operand]:
                 continue
+            constant = self.constants.get(node.input[operand])
+            if node.op_type == "Reshape" and constant is not None:
+                self.hints.update(int(n) for n in constant.reshape(-1) if n > 1)
             for source in self.tracked.get(node.input[operand], {}):
                 use = ShapeUse(node.op_type, operand, node.name, self.shapes.get(node.input[0]))
                 self.roles[source].shapes.append(use)
@@ -313,18 +293,24 @@ class _Walk:
             for name in reads[1:] if op == "Where" else reads:
                 carried.update(self.tracked.get(name, {}))
         elif op in ("Add", "Sub", "Mul"):
-            for i, name in enumerate(reads):
-                for source, affine in self.tracked.get(name, {}).items():
-                    moved = self._moved(op, affine, reads[1 - i], first=i == 0)
-                    if moved is not None:
-                        carried[source] = moved
-                        # 1 - x scaled to a large bias: x is a mask, also when it is a float
-                        self.roles[source].mask |= abs(moved.mul) >= _MASK_SCALE and op == "Mul" and affine.mul < 0
+            carried = self._combined(op, reads)
         elif op == "Neg":
-            carried = {s: _Affine(-a.mul, -a.add_high, -a.add_low, a.share) for s, a in self.tracked.get(reads[0], {}).items()}
-        for name in node.output:
-            if carried and name:
-                self.tracked[name] = dict(carried)
+            carried = {
+                s: _Affine(-a.mul, -a.add_high, -a.add_low, a.share) for s, a in self.tracked.get(reads[0], {}).items()
+            }
+        for name in filter(None, node.output if carried else ()):
+            self.tracked[name] = dict(carried)
+
+    def _combined(self, op: str, reads: list[str]) -> dict[str, _Affine]:
+        carried = {}
+        for i, name in enumerate(reads):
+            for source, affine in self.tracked.get(name, {}).items():
+                moved = self._moved(op, affine, reads[1 - i], first=i == 0)
+                if moved is not None:
+                    carried[source] = moved
+                    # 1 - x scaled to a large bias: x is a mask, also when it is a float
+                    self.roles[source].bias |= op == "Mul" and affine.mul < 0 and abs(moved.mul) >= _MASK_SCALE
+        return carried
 
     def _moved(self, op: str, a: _Affine, other: str, *, first: bool) -> _Affine | None:
         constant = self.constants.get(other)
@@ -347,28 +333,22 @@ class _Walk:
         """Walk subgraphs: operands become the body's inputs, the body's outputs become the node's."""
         before = len(self.data_shaped)
         for inner in subgraphs(node):
-            if node.op_type == "Loop":
-                pairs = list(zip(inner.input[2:], node.input[2:], strict=False))
-            elif node.op_type in ("Scan", "SequenceMap"):
-                pairs = list(zip(inner.input, node.input, strict=False))
-            else:
-                pairs = []
-            for value, name in pairs:
-                if name in self.tracked:
-                    self.tracked[value.name] = dict(self.tracked[name])
-                if name in self.valued:
-                    self.valued.add(value.name)
-                if name in self.data_shaped:
-                    self.data_shaped.add(value.name)
+            for value, name in _body_inputs(node, inner):
+                self._alias(name, value)
             self.graph(inner)
             results = inner.output[1:] if node.op_type == "Loop" else inner.output
             for result, name in zip(results, node.output, strict=False):
-                if result.name in self.tracked:
-                    self.tracked.setdefault(name, {}).update(self.tracked[result.name])
-                if result.name in self.data_shaped:
-                    self.data_shaped.add(name)
+                self._alias(result.name, name)
         if node.op_type == "Loop" and len(self.data_shaped) > before:
             self.data_shaped.update(node.output)
+
+    def _alias(self, name: str, other: str) -> None:
+        """What is known of ``name`` holds for ``other`` as well."""
+        if name in self.tracked:
+            self.tracked.setdefault(other, {}).update(self.tracked[name])
+        for known in (self.valued, self.data_shaped):
+            if name in known:
+                known.add(other)
 
     def _spread_taint(self, node: onnx.NodeProto) -> None:
         """Values that follow from input values, and shapes that do."""
@@ -393,3 +373,11 @@ class _Walk:
 def _int_attribute(node: onnx.NodeProto, name: str, default: int) -> int:
     found: Any = next((a.i for a in node.attribute if a.name == name), default)
     return int(found)
+
+
+def _body_inputs(node: onnx.NodeProto, inner: onnx.GraphProto) -> list[tuple[str, str]]:
+    """Pair the inputs of a body with the operands that they take."""
+    skipped = {"Loop": 2, "Scan": 0, "SequenceMap": 0}.get(node.op_type)
+    if skipped is None:
+        return []
+    return list(zip([value.name for value in inner.input[skipped:]], node.input[skipped:], strict=False))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path  # noqa: TC003 (a field of a frozen value)
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,8 @@ class Model:
         sha256: of the source: model file and external data, by content.
         size_bytes: of the same.
         notes: what was changed or found odd, for people.
+        public_outputs: name in the graph to the name that callers know, for outputs whose own name the form could not
+            keep (an output that is also an input); empty for nearly every model.
     """
 
     proto: onnx.ModelProto
@@ -32,3 +34,4 @@ class Model:
     sha256: str
     size_bytes: int
     notes: tuple[str, ...] = ()
+    public_outputs: dict[str, str] = field(default_factory=dict)

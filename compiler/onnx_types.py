@@ -64,7 +64,7 @@ def _dim(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
 
 
 def _element(number: int) -> str:
-    return onnx.TensorProto.DataType.Name(number).lower()  # type: ignore[arg-type,unused-ignore]
+    return str(onnx.TensorProto.DataType.Name(number)).lower()  # type: ignore[arg-type,unused-ignore]
 
 
 def _whole(value: onnx.TypeProto) -> str:

@@ -93,10 +93,13 @@ def decode_model(data: bytes, name: str) -> onnx.ModelProto:
         model.ParseFromString(data)
     except (DecodeError, ValueError, RuntimeError) as error:
         raise ModelError(
-            f"{name}: {len(data)} bytes, a damaged or too deeply nested protobuf ({error}); fetch or export the model again"
+            f"{name}: {len(data)} bytes, a damaged or too deeply nested protobuf ({error}); "
+            "fetch or export the model again"
         ) from error
     if not model.HasField("graph"):
-        raise ModelError(f"{name}: {len(data)} bytes, a protobuf without a graph, so not an ONNX model; give an .onnx file")
+        raise ModelError(
+            f"{name}: {len(data)} bytes, a protobuf without a graph, so not an ONNX model; give an .onnx file"
+        )
     if not model.graph.output:
         raise ModelError(f"{name}: the graph has no outputs, so there is nothing to compute; export it with outputs")
     return model
@@ -155,10 +158,11 @@ def _broken_protobuf(data: bytes) -> str | None:
     """Hop over the top-level fields; say what is wrong with them, or None when they end where the data ends."""
     at = 0
     while at < len(data):
+        begin = at
         tag, at = _varint(data, at)
-        if tag is None:
+        if tag is None and len(data) - begin < _VARINT_BYTES:
             return f"cut short: the last field is incomplete; {_AGAIN}"
-        number, wire = tag >> 3, tag & 7
+        number, wire = (0, 0) if tag is None else (tag >> 3, tag & 7)
         if number not in _MODEL_FIELDS or wire not in {_VARINT, _LENGTH, *_SKIP_BYTES}:
             return f"not an ONNX model (unknown kind of file, it begins with {data[:8].hex(' ')}); give an .onnx file"
         length: int | None = _SKIP_BYTES.get(wire, 0)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from trtc.compiler.onnx_types import all_nodes, dtype_text
+from trtc.compiler.packed import pack, packed_bytes, unpack
 from trtc.engines.errors import EngineError
 from trtc.engines.signature import PACKED, numpy_dtype
 from trtc.profiles import ModelError
@@ -131,7 +132,7 @@ class _OnnxRuntime:
                     f"input {name!r} holds strings in a model with bfloat16, float8 or 4-bit inputs or outputs; "
                     "ONNX Runtime binds no strings: cast at the model's edge"
                 )
-            memory = _pack(array, dtype)
+            memory = pack(array, dtype)
             alive.append(memory)
             binding.bind_input(name, "cpu", 0, _element_number(dtype), array.shape, memory.ctypes.data)
         for name in self._outputs:
@@ -145,9 +146,9 @@ class _OnnxRuntime:
         if not value.is_tensor() or dtype == "string":
             return value.numpy()
         shape = tuple(value.shape())
-        stored = _packed_bytes(prod(shape), dtype)
+        stored = packed_bytes(prod(shape), dtype)
         raw = np.frombuffer(ctypes.string_at(value.data_ptr(), stored), np.uint8) if stored else np.empty(0, np.uint8)
-        return _unpack(raw, dtype, shape)
+        return unpack(raw, dtype, shape)
 
 
 def onnx_evaluator(model: Model, feeds: Mapping[str, Any], budget_s: float = 2.0) -> Reference | Unavailable:
@@ -281,36 +282,3 @@ def _element_number(dtype: str) -> int:
     from onnx import TensorProto
 
     return int(TensorProto.DataType.Value(dtype.upper()))
-
-
-def _bits(dtype: str) -> int:
-    return {"int4": 4, "uint4": 4, "float4e2m1": 4, "int2": 2, "uint2": 2}[dtype]
-
-
-def _packed_bytes(count: int, dtype: str) -> int:
-    return -(-count * _bits(dtype) // 8) if dtype in PACKED else count * numpy_dtype(dtype).itemsize
-
-
-def _pack(array: np.ndarray, dtype: str) -> np.ndarray:
-    """Bring elements into ONNX's storage order: 2- and 4-bit elements share bytes, first element lowest."""
-    if dtype not in PACKED:
-        return array
-    bits = _bits(dtype)
-    per_byte = 8 // bits
-    flat = array.reshape(-1).view(np.uint8) & ((1 << bits) - 1)
-    flat = np.concatenate([flat, np.zeros(-len(flat) % per_byte, np.uint8)]).reshape(-1, per_byte)
-    shifts = np.arange(per_byte, dtype=np.uint8) * bits
-    return np.bitwise_or.reduce(flat << shifts, axis=1).astype(np.uint8)
-
-
-def _unpack(raw: np.ndarray, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
-    found = numpy_dtype(dtype)
-    if dtype not in PACKED:
-        return raw.view(found).reshape(shape).copy()
-    bits = _bits(dtype)
-    shifts = np.arange(8 // bits, dtype=np.uint8) * bits
-    codes = ((raw[:, None] >> shifts) & ((1 << bits) - 1)).reshape(-1)[: prod(shape)]
-    if dtype in ("int4", "int2"):
-        codes = ((codes.astype(np.int16) ^ (1 << (bits - 1))) - (1 << (bits - 1))).astype(np.int8)
-        return codes.astype(found).reshape(shape)
-    return (codes.view(found) if dtype == "float4e2m1" else codes.astype(found)).reshape(shape)

@@ -20,7 +20,6 @@ import io
 import zipfile
 from dataclasses import dataclass, field
 from math import prod
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote, unquote
 
@@ -31,6 +30,7 @@ from trtc.profiles import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from trtc.engines.signature import TensorSpec
 
@@ -78,10 +78,13 @@ def load_samples(paths: Sequence[Path], options: SampleOptions | None = None) ->
     """
     options = options or SampleOptions()
     budget = _Budget(options.max_bytes)
-    feeds, origins = [], []
+    feeds: list[dict[str, np.ndarray]] = []
+    origins: list[str] = []
     for origin, feed in _read_all(paths, options, budget):
         if len(feeds) == options.max_samples:
-            raise UsageError(f"{origin}: more than {options.max_samples} samples; give fewer, they are probed one by one")
+            raise UsageError(
+                f"{origin}: more than {options.max_samples} samples; give fewer, they are probed one by one"
+            )
         feeds.append(feed)
         origins.append(origin)
     if not feeds:
@@ -162,9 +165,7 @@ def _read_all(
             raise UsageError(f"{path}: no such file or folder; samples are .npz files or folders")
 
 
-def _read_folder(
-    folder: Path, options: SampleOptions, budget: _Budget
-) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
+def _read_folder(folder: Path, options: SampleOptions, budget: _Budget) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     entries = sorted(folder.iterdir())
     found = False
     for entry in entries:
@@ -179,13 +180,15 @@ def _read_folder(
         found = True
         yield folder.name, _read_npy_files(files, folder, options, budget)
     if not found:
-        raise UsageError(f"{folder}: no samples inside; it needs .npz files, or a folder of <input>.npy for each sample")
+        raise UsageError(
+            f"{folder}: no samples inside; it needs .npz files, or a folder of <input>.npy for each sample"
+        )
 
 
 def _read_npy_files(
     files: Sequence[Path], root: Path, options: SampleOptions, budget: _Budget
 ) -> dict[str, np.ndarray]:
-    feed = {}
+    feed: dict[str, np.ndarray] = {}
     for file in files:
         _refuse_outside(file, root)
         with file.open("rb") as stream:
@@ -314,7 +317,8 @@ def _checked(
         array = _as_dtype(feed[spec.name], spec.dtype)
         if array is None:
             problems.append(
-                f"{where}input {spec.name!r} has dtype {feed[spec.name].dtype}, the model takes {spec.dtype}; convert it"
+                f"{where}input {spec.name!r} has dtype {feed[spec.name].dtype}, the model takes {spec.dtype}; "
+                "convert it"
             )
             continue
         problems.extend(where + problem for problem in _shape_problems(array.shape, spec, sizes))
@@ -323,7 +327,7 @@ def _checked(
 
 
 def _as_dtype(array: np.ndarray, dtype: str) -> np.ndarray | None:
-    """View or convert without loss: strings to objects, bytes of ml_dtypes (numpy saves them as ``V``) to their type."""
+    """View or convert without loss: strings to objects, ml_dtypes (numpy saves them as ``V``) to their type."""
     if dtype == "string":
         return array.astype(object) if array.dtype.kind == "U" else None
     wanted = numpy_dtype(dtype)

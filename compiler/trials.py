@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from math import prod
+from math import inf, prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 from zlib import crc32
 
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 Shape: TypeAlias = "tuple[int, ...] | None"
 _ELEMENT_LIMIT = 2**25
 """Input elements of one trial; beyond this a trial costs more memory than a probe of sizes is worth."""
+
+
+_RUNS_EXPECTED = 50
+"""No single run may take more than this share of the budget, so that a few large sizes do not starve the rest."""
+_SHORTEST_S = 0.02
+"""Runs this short are always worth making while any budget is left."""
+
+_VARYING_SHARE = 0.3
+"""Part of the shortest run that is taken to grow with the sizes, until larger runs tell better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +70,10 @@ class Trials:
         self._reference = reference
         self._seed = seed
         self._deadline_s = time.perf_counter() + budget_s
+        self._one_run_s = max(_SHORTEST_S, budget_s / _RUNS_EXPECTED)
         self._known: dict[tuple[tuple[tuple[str, int], ...], int], Outcome] = {}
         self._largest = Outcome({})
+        self._shortest_s = inf
 
     @property
     def outcomes(self) -> list[Outcome]:
@@ -90,9 +101,14 @@ class Trials:
 
     def _affordable(self, sizes: Sizes) -> bool:
         elements = self._elements(sizes)
-        known = max(1, self._elements(self._largest.sizes)) if self._largest.sizes else elements
-        predicted_s = self._largest.seconds * max(1.0, elements / max(1, known)) ** 1.5
-        return elements <= _ELEMENT_LIMIT and self.left_s > 0 and predicted_s < max(0.02, self.left_s / 6)
+        if elements > _ELEMENT_LIMIT or self.left_s <= 0:
+            return False
+        if not self._largest.sizes:
+            return True
+        ratio = elements / max(1, self._elements(self._largest.sizes))
+        growth = ratio**1.5 if ratio > 1 else ratio
+        varying_s = max(self._largest.seconds - self._shortest_s, _VARYING_SHARE * self._shortest_s)
+        return self._shortest_s + varying_s * growth < self._one_run_s
 
     def _elements(self, sizes: Sizes) -> int:
         total = 0
@@ -111,6 +127,7 @@ class Trials:
         outcome = Outcome(
             sizes, {name: _shape(value) for name, value in outputs.items()}, seconds=time.perf_counter() - start_s
         )
+        self._shortest_s = min(self._shortest_s, outcome.seconds)
         if self._elements(sizes) >= self._elements(self._largest.sizes):
             self._largest = outcome
         return outcome

@@ -30,15 +30,16 @@ class ValueRule:
     """How values of one input are made.
 
     Attributes:
-        kind: ``floats``, ``integers`` (inside ``low..high``), ``candidates`` (any of these), ``mask`` (0 and 1, no
-            row all zero), ``bools``, ``strings``, ``shape`` (decides a shape).
+        kind: ``floats``; ``integers`` inside ``low..high``; ``index``, the same where the graph fails outside;
+            ``candidates``, any of these; ``mask``, 0 and 1 with no row all zero; ``bools``; ``strings``; ``shape``,
+            values that decide a shape.
         low, high: both ends included; ``high`` may be a symbol, then it is that size minus one.
         candidates: constants of the graph that make a difference.
         uses: where a ``shape`` is read.
         reason: for people.
     """
 
-    kind: Literal["floats", "integers", "candidates", "mask", "bools", "strings", "shape"]
+    kind: Literal["floats", "integers", "index", "candidates", "mask", "bools", "strings", "shape"]
     low: float = 0
     high: float | str = 0
     candidates: tuple[float, ...] = ()
@@ -82,8 +83,10 @@ class ValueSource:
             A value for each input; strings as object arrays, sequences as lists.
         """
         real = self._real(sizes, rng)
-        return {spec.name: real.get(spec.name, None) if spec.name in real else self._made(spec, sizes, rng)
-                for spec in self.inputs}
+        return {
+            spec.name: real.get(spec.name, None) if spec.name in real else self._made(spec, sizes, rng)
+            for spec in self.inputs
+        }
 
     def describe(self) -> str:
         """Say where values come from, for reports."""
@@ -93,7 +96,7 @@ class ValueSource:
         count = len(self.samples.feeds)
         given = set().union(*self.samples.feeds)
         rest = [text for spec, text in zip(self.inputs, made, strict=True) if spec.name not in given]
-        text = f"{count} real sample{'s' if count != 1 else ''}, cut or repeated along the symbols to the sizes of each run"
+        text = f"{count} real sample{'s' if count != 1 else ''}, cut or repeated along the symbols to the sizes asked"
         return text + (f"; generated: {'; '.join(rest)}" if rest else "")
 
     def _rule_text(self, name: str) -> str:
@@ -104,8 +107,10 @@ class ValueSource:
         if not spec.is_tensor:
             return _made_sequence(spec, rng)
         rule = self.rules[spec.name]
-        shape = _UNKNOWN_RANK_SHAPE if spec.dims is None else tuple(
-            dim if isinstance(dim, int) else sizes[str(dim)] for dim in spec.dims
+        shape = (
+            _UNKNOWN_RANK_SHAPE
+            if spec.dims is None
+            else tuple(dim if isinstance(dim, int) else sizes[str(dim)] for dim in spec.dims)
         )
         return _make(rule, shape, numpy_dtype(spec.dtype), sizes, rng)
 
@@ -119,7 +124,9 @@ class ValueSource:
             return {}
         feed = {}
         for spec in specs:
-            parts = [_fitted(part[spec.name], spec, sizes, self._rows) for part in order if part.get(spec.name) is not None]
+            parts = [
+                _fitted(part[spec.name], spec, sizes, self._rows) for part in order if part.get(spec.name) is not None
+            ]
             parts = [part for part in parts if part.size or part.ndim == 0]
             if self._rows in (spec.dims or ()):
                 axis = (spec.dims or ()).index(self._rows)
@@ -162,8 +169,12 @@ def value_source(
 def _rule(spec: TensorSpec, role: InputRole, given: tuple[float, float] | None) -> ValueRule:
     uses = tuple(role.shapes)
     if given is not None:
-        return ValueRule("integers" if _integral(spec.dtype) else "floats", *given, uses=uses,
-                         reason=f"in {given[0]:g}..{given[1]:g} (as given)")
+        return ValueRule(
+            "integers" if _integral(spec.dtype) else "floats",
+            *given,
+            uses=uses,
+            reason=f"in {given[0]:g}..{given[1]:g} (as given)",
+        )
     if uses:
         where = ", ".join(dict.fromkeys(f"{use.op_type} node {use.node!r}" for use in uses[:3]))
         return ValueRule("shape", uses=uses, reason=f"decides a shape in {where}: values that keep it valid")
@@ -172,7 +183,8 @@ def _rule(spec: TensorSpec, role: InputRole, given: tuple[float, float] | None) 
     ranked = spec.dims is None or len(spec.dims) > 0
     if role.tables:
         return _table_rule(role)
-    if role.mask and ranked and (spec.dtype == "bool" or role.compared <= {-1.0, 0.0, 1.0, 2.0}):
+    masking = role.bias or (role.mask and (spec.dtype == "bool" or _integral(spec.dtype)))
+    if masking and ranked and role.compared <= {-1.0, 0.0, 1.0, 2.0}:
         return ValueRule("mask", 0, 1, reason="0 or 1, no row all zero (used as a mask)")
     if spec.dtype == "bool":
         return ValueRule("bools", 0, 1, reason="both truth values")
@@ -200,13 +212,15 @@ def _table_rule(role: InputRole) -> ValueRule:
             low, high = max(low, ceil(ends[0] / table.share)), min(high, floor(ends[1] / table.share))
             size = table.size if size is None else min(size, table.size)
     if symbol is not None and high == inf:
-        return ValueRule("integers", low, symbol, reason=f"in {low:g}..{symbol}-1 (indexes an axis of size {symbol})")
+        return ValueRule("index", int(low), symbol, reason=f"in {low:g}..{symbol}-1 (indexes an axis of size {symbol})")
     high = max(low, high) if high != inf else low
     text = f"indexes a table of {size} rows" if size is not None else "indexes an axis of unknown size"
-    return ValueRule("integers", low, high, reason=f"in {low:g}..{high:g} ({text})")
+    return ValueRule("index", int(low), int(high), reason=f"in {low:g}..{high:g} ({text})")
 
 
-def _make(rule: ValueRule, shape: tuple[int, ...], dtype: np.dtype[Any], sizes: Sizes, rng: np.random.Generator) -> Array:
+def _make(
+    rule: ValueRule, shape: tuple[int, ...], dtype: np.dtype[Any], sizes: Sizes, rng: np.random.Generator
+) -> Array:
     if rule.kind == "strings":
         words = np.array(["", "a", "héé", "two words", "0"], object)
         return words[rng.integers(0, len(words), shape)] if shape else np.array(words[rng.integers(len(words))], object)
@@ -218,9 +232,11 @@ def _make(rule: ValueRule, shape: tuple[int, ...], dtype: np.dtype[Any], sizes: 
         return np.asarray(rng.choice(np.array(rule.candidates), shape)).astype(dtype)
     if rule.kind == "shape":
         return _shape_values(rule.uses[0], shape, sizes, rng).astype(dtype)
-    if rule.kind == "integers":
+    if rule.kind in ("integers", "index"):
         high = sizes.get(rule.high, 1) - 1 if isinstance(rule.high, str) else rule.high
-        return np.asarray(rng.integers(int(rule.low), max(int(rule.low), int(high)), shape, endpoint=True)).astype(dtype)
+        return np.asarray(rng.integers(int(rule.low), max(int(rule.low), int(high)), shape, endpoint=True)).astype(
+            dtype
+        )
     if rule.high != rule.low or rule.reason.endswith("(as given)"):
         return np.asarray(rng.uniform(rule.low, float(rule.high), shape)).astype(dtype)
     return _floats(shape, dtype, rng)

@@ -126,8 +126,8 @@ def verify_engine(
         for key, point in zip(queues, turn, strict=True):
             if point is None:
                 continue
-            late = time.monotonic() - started_s > options.budget_s
-            due = [not late and (i == 0 or spent_s[i] <= options.further_budget_s) for i in range(len(references))]
+            late = time.monotonic() - started_s >= options.budget_s
+            due = [not late and (i == 0 or spent_s[i] < options.further_budget_s) for i in range(len(references))]
             for tally, runs in zip(tallies[key], due, strict=True):
                 tally.cut_off += not runs
             if any(due):

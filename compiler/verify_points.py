@@ -57,9 +57,9 @@ def verify_points(subject: Subject, rules: Sequence[PadRule], options: VerifyOpt
     rng = np.random.default_rng(options.seed)
     queues: Queues = {}
     for profile in subject.ladder.profiles:
-        rows = _sizes(profile, options, rng)
+        rows = _sizes(subject, profile, options, rng)
         queues[profile.name, "exact"] = [Point(PadCase(sizes, sizes)) for sizes in rows]
-        small = _padded_sizes(profile, rows, padded, rng)
+        small = _padded_sizes(subject, profile, rows, padded)
         points = [Point(PadCase(s, profile.run_sizes(s, padded, to_bucket=True))) for s in small]
         if points := [point for point in points if point.sizes != point.run_sizes]:
             queues[profile.name, "padded"] = points
@@ -67,31 +67,35 @@ def verify_points(subject: Subject, rules: Sequence[PadRule], options: VerifyOpt
     return queues
 
 
-def _sizes(profile: Profile, options: VerifyOptions, rng: np.random.Generator) -> list[dict[str, int]]:
-    choices = {symbol: _choices(r, options, rng) for symbol, r in profile.ranges.items()}
+def _sizes(
+    subject: Subject, profile: Profile, options: VerifyOptions, rng: np.random.Generator
+) -> list[dict[str, int]]:
+    units = subject.multiples
+    choices = {symbol: _choices(r, units.get(symbol, 1), options, rng) for symbol, r in profile.ranges.items()}
     count = max((len(found) for found in choices.values()), default=1)
     rows = [{symbol: found[k % len(found)] for symbol, found in choices.items()} for k in range(count)]
     return [row for i, row in enumerate(rows) if row not in rows[:i]]
 
 
-def _choices(r: Range, options: VerifyOptions, rng: np.random.Generator) -> list[int]:
+def _choices(r: Range, unit: int, options: VerifyOptions, rng: np.random.Generator) -> list[int]:
     """Choose sizes of one range; positions of closed ranges agree, so all are at opt, min and max together."""
     if r.max is None or r.opt is None:
-        return list(dict.fromkeys(max(r.min, size) for size in (r.min, *options.open_sizes)))
-    return [r.opt, r.min, r.max, *(int(rng.integers(r.min, r.max + 1)) for _ in range(options.random_points))]
+        return list(dict.fromkeys(max(r.min, size * unit) for size in (0, *options.open_sizes)))
+    drawn = (int(rng.integers(r.min, r.max + 1)) for _ in range(options.random_points))
+    return [r.opt, r.min, r.max, *(max(r.min, size // unit * unit) for size in drawn)]
 
 
 def _padded_sizes(
-    profile: Profile, rows: list[dict[str, int]], padded: frozenset[str], rng: np.random.Generator
+    subject: Subject, profile: Profile, rows: list[dict[str, int]], padded: frozenset[str]
 ) -> list[dict[str, int]]:
-    """Make the padded symbols smaller than what they are padded to: by one, down to one, by half, anything."""
+    """Make the padded symbols smaller than what they are padded to: by one, down to one, to half, to a third."""
     found = []
     for k, row in enumerate(rows):
         small = {}
         for symbol, size in row.items():
-            r = profile.ranges[symbol]
-            top = (r.min if r.max is None else r.max) if symbol in padded else 0
-            small[symbol] = size if top <= 1 else (top - 1, 1, -(-top // 2), int(rng.integers(1, top)))[k % 4]
+            r, unit = profile.ranges[symbol], subject.multiples.get(symbol, 1)
+            top = (r.min if r.max is None else r.max) // unit if symbol in padded else 0
+            small[symbol] = size if top <= 1 else (top - 1, 1, -(-top // 2), -(-top // 3))[k % 4] * unit
         if small not in found:
             found.append(small)
     return found

@@ -11,58 +11,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trtc.compiler.size_rule import SizeRule, bisect_high, bisect_low, classify, find_top
 from trtc.profiles import ModelError, ProfileError, Range, sizes_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from trtc.compiler.trials import Outcome, Trials
+
+__all__ = ["SizeRule", "Workable", "find_workable_sizes"]
 
 _LADDER = (2, 3, 4, 5, 6, 8, 1, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 224, 256, 320)
 _LADDER_MORE = (384, 512, 576, 640, 768, 1024)
 _DENSE = (*range(1, 65), 72, 80, 96, 112, 128, 160, 192, 224, 256, 288, 320, 384, 448, 512)
-_FAR = (100, 257, 520, 1030)
-_BROADCAST_SIZES = 4
-"""Sizes up to here may run by the accident that one broadcasts; they say nothing about multiples."""
 _MIXES = 60
-
-
-@dataclass(frozen=True, slots=True)
-class SizeRule:
-    """Sizes of one symbol that the model runs at, as far as tried.
-
-    Attributes:
-        min: smallest size from which all multiples of ``multiple_of`` ran.
-        multiple_of: sizes must be multiples of this.
-        max: largest size that ran where larger ones failed; None when none failed.
-        reason: the node's error outside these sizes; empty when none failed.
-    """
-
-    min: int
-    multiple_of: int = 1
-    max: int | None = None
-    reason: str = ""
-
-    @property
-    def fixed(self) -> bool:
-        """Whether only one size runs."""
-        return self.max == self.min
-
-    def holds(self, size: int) -> bool:
-        """Tell whether a size lies inside."""
-        return size >= self.min and size % self.multiple_of == 0 and (self.max is None or size <= self.max)
-
-    def sizes(self, count: int, top: int | None) -> list[int]:
-        """The first ``count`` sizes, none above ``top`` or the rule's own max."""
-        ends = [end for end in (top, self.max) if end is not None]
-        found = [self.min + i * self.multiple_of for i in range(count)]
-        return [size for size in found if not ends or size <= min(ends)]
-
-    def __str__(self) -> str:
-        if self.fixed:
-            return f"only {self.min}"
-        text = f"{self.min}..{'' if self.max is None else self.max}"
-        return text if self.multiple_of == 1 else f"{text} in multiples of {self.multiple_of}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +44,22 @@ class Workable:
     notes: tuple[str, ...] = ()
 
 
-def find_workable_sizes(trials: Trials, symbols: Sequence[str], ranges: Mapping[str, Range]) -> Workable:
+def find_workable_sizes(
+    trials: Trials, symbols: Sequence[str], ranges: Mapping[str, Range], hints: Sequence[int] = ()
+) -> Workable:
     """Search.
 
     Args:
         trials: of the model; its source must know every symbol.
         symbols: of the inputs, in order.
         ranges: the user's; only sizes inside are tried.
+        hints: numbers that the graph reshapes to; a size may have to be a multiple of one.
 
     Raises:
         ModelError: no size was found that runs; the node's error and what to give are in the message. Also when
             one end of a user's range does not run.
     """
-    base = _first_base(trials, symbols, ranges)
+    base = _first_base(trials, symbols, ranges, hints)
     rules = {s: _scan(trials, base, (s,), ranges.get(s)) for s in symbols}
     merges = _merge_stuck(trials, base, rules)
     for canonical in dict.fromkeys(merges.values()):
@@ -135,10 +100,12 @@ def _intersection(group: Sequence[str], ranges: Mapping[str, Range]) -> Range | 
     return Range(low, low, min(tops))
 
 
-def _first_base(trials: Trials, symbols: Sequence[str], ranges: Mapping[str, Range]) -> dict[str, int]:
+def _first_base(
+    trials: Trials, symbols: Sequence[str], ranges: Mapping[str, Range], hints: Sequence[int]
+) -> dict[str, int]:
     last = ""
     budget_s = trials.left_s
-    for sizes in _base_candidates(symbols, ranges):
+    for sizes in _base_candidates(symbols, ranges, hints):
         outcome = trials.run(sizes)
         if outcome.ran:
             return dict(sizes)
@@ -152,7 +119,9 @@ def _first_base(trials: Trials, symbols: Sequence[str], ranges: Mapping[str, Ran
     )
 
 
-def _base_candidates(symbols: Sequence[str], ranges: Mapping[str, Range]) -> Iterator[dict[str, int]]:
+def _base_candidates(
+    symbols: Sequence[str], ranges: Mapping[str, Range], hints: Sequence[int]
+) -> Iterator[dict[str, int]]:
     seen = set()
 
     def fresh(sizes: dict[str, int]) -> bool:
@@ -162,7 +131,7 @@ def _base_candidates(symbols: Sequence[str], ranges: Mapping[str, Range]) -> Ite
     def clamped(wanted: Mapping[str, int]) -> dict[str, int]:
         return {s: _clamp(size, ranges.get(s)) for s, size in wanted.items()}
 
-    ladder = (*_LADDER, *_LADDER_MORE)
+    ladder = (*_LADDER, *hints, *_LADDER_MORE)
     for size in ladder:
         if fresh(sizes := clamped(dict.fromkeys(symbols, size))):
             yield sizes
@@ -200,87 +169,19 @@ def _scan(trials: Trials, base: Mapping[str, int], group: tuple[str, ...], r: Ra
     quick = [start + 1, start + 2, start + 3, start + 5, start + 8, 2 * start + 1, 37, 61]
     if all(runs(size) is not False for size in quick):
         low = 1 if r is None else max(1, r.min)
-        rule = SizeRule(_bisect_low(runs, low, start))
+        rule = SizeRule(bisect_low(runs, low, start))
     else:
         around = range(max(1, start - 4), start + 9)
         sizes = sorted({*_DENSE, *around, 2 * start, 3 * start, 4 * start})
         worked = {size: ran for size in sizes if (ran := runs(size)) is not None}
-        rule = _classify(worked, start, runs)
+        rule = classify(worked, start, runs)
     if rule.max is None and (r is None or r.max is None):
-        rule = _find_top(rule, runs)
-    outside = [errors[s] for s in sorted(errors) if not rule.holds(s)]
-    return replace(rule, reason=outside[-1] if outside else "")
-
-
-def _bisect_low(runs: Callable[[int], bool | None], low: int, works: int) -> int:
-    """Smallest size that runs, given that ``works`` does; assumes one boundary."""
-    if runs(low):
-        return low
-    while works - low > 1:
-        middle = (low + works) // 2
-        low, works = (low, middle) if runs(middle) else (middle, works)
-    return works
-
-
-def _classify(worked: Mapping[int, bool], start: int, runs: Callable[[int], bool | None]) -> SizeRule:
-    """The smallest divisor whose multiples run in one unbroken stretch."""
-    for divisor in sorted({*range(1, 65), start}):
-        multiples = sorted(size for size in worked if size % divisor == 0)
-        pieces = [p for p in _pieces(multiples, worked) if p[-1] > _BROADCAST_SIZES or len(multiples) == len(p)]
-        if len(pieces) != 1 or (len(pieces[0]) < 3 and divisor != start):  # noqa: PLR2004
-            continue
-        piece = pieces[0]
-        below = [m for m in multiples if m < piece[0] and not worked[m]]
-        above = [m for m in multiples if m > piece[-1]]
-        if len(piece) < 3 and above and below:  # noqa: PLR2004
-            continue
-        low = piece[0]
-        if divisor == 1 and below and low - below[-1] > 1:
-            low = _bisect_low(runs, below[-1], low)
-        top = piece[-1] if above else None
-        if divisor == 1 and above and top is not None:
-            top = _bisect_high(runs, top, above[0])
-        return SizeRule(low, divisor, top)
-    return SizeRule(start, 1, start)
-
-
-def _bisect_high(runs: Callable[[int], bool | None], works: int, fails: int) -> int:
-    while fails - works > 1:
-        middle = (works + fails) // 2
-        works, fails = (middle, fails) if runs(middle) else (works, middle)
-    return works
-
-
-def _pieces(multiples: Sequence[int], worked: Mapping[int, bool]) -> list[list[int]]:
-    """Unbroken stretches of sizes that ran."""
-    pieces: list[list[int]] = []
-    open_piece = False
-    for size in multiples:
-        if worked[size] and open_piece:
-            pieces[-1].append(size)
-        elif worked[size]:
-            pieces.append([size])
-        open_piece = worked[size]
-    return pieces
-
-
-def _find_top(rule: SizeRule, runs: Callable[[int], bool | None]) -> SizeRule:
-    """Try far sizes; where one fails, find the largest that runs (a position table, a fixed buffer)."""
-    works = rule.min
-    step = rule.multiple_of
-    for far in _FAR:
-        size = far // step * step
-        if size <= works:
-            continue
-        ran = runs(size)
-        if ran is None:
-            return rule
-        if not ran:
-            low = works // step
-            top = _bisect_high(lambda n: runs(n * step), low, size // step) * step
-            return replace(rule, max=top)
-        works = size
-    return rule
+        rule = find_top(rule, runs)
+    outside = [s for s in sorted(errors) if not rule.holds(s)]
+    nearest = min(
+        outside, key=lambda s: min(abs(s - end) for end in (rule.min, rule.max) if end is not None), default=None
+    )
+    return replace(rule, reason="" if nearest is None else errors[nearest])
 
 
 def _merge_stuck(trials: Trials, base: Mapping[str, int], rules: Mapping[str, SizeRule]) -> dict[str, str]:
@@ -346,18 +247,36 @@ def _at(trials: Trials, base: Mapping[str, int], group: Sequence[str], size: int
 
 def _check_ends(trials: Trials, base: Mapping[str, int], group: Sequence[str], r: Range, rule: SizeRule) -> None:
     """Both ends of a user's range must run."""
-    for size in dict.fromkeys(n for n in (r.min, r.opt, r.max) if n is not None):
+
+    def runs(size: int) -> bool:
         outcome = _at(trials, base, group, size)
-        if outcome is not None and not outcome.ran:
-            raise ModelError(
-                f"{group[0]}={size} is in the range {r}, but the model cannot run it: {outcome.error}; "
-                f"sizes that run: {rule}; give --dim {group[0]}={rule.min}:..."
-            )
+        return outcome is None or outcome.ran
+
+    for size in dict.fromkeys(n for n in (r.min, r.opt, r.max) if n is not None):
+        if runs(size):
+            continue
+        if size > rule.min and not rule.fixed:
+            step = rule.multiple_of
+            top = bisect_high(lambda n: runs(n * step), base[group[0]] // step, size // step) * step  # noqa: B023
+            rule = replace(rule, max=top) if size % step == 0 else rule
+        error = trials.run({**base, **dict.fromkeys(group, size)}).error
+        raise ModelError(
+            f"{group[0]}={size} is in the range {r}, but the model cannot run it: {error}; "
+            f"sizes that run: {rule}; give --dim {group[0]}={_typed(rule)}"
+        )
+
+
+def _typed(rule: SizeRule) -> str:
+    """Write a rule as ``--dim`` takes it."""
+    return str(rule.min) if rule.fixed else f"{rule.min}:{'MAX' if rule.max is None else rule.max}"
 
 
 def _notes(rules: Mapping[str, SizeRule], merges: Mapping[str, str]) -> Iterator[str]:
     for symbol, canonical in merges.items():
-        yield f"symbols {canonical!r} and {symbol!r} must be equal (other sizes do not run); {canonical!r} is used for both"
+        yield (
+            f"symbols {canonical!r} and {symbol!r} must be equal (other sizes do not run); "
+            f"{canonical!r} is used for both"
+        )
     for symbol, rule in rules.items():
         if rule.fixed and rule.reason:
             yield (

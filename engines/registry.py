@@ -12,8 +12,9 @@ from trtc.profiles import UsageError, unknown_name
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from trtc.engines.manifest import EngineRecord, Manifest
+    from trtc.engines.manifest import EngineRecord
     from trtc.engines.protocol import Engine
+    from trtc.engines.signature import Signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +48,16 @@ class Backend:
         """Import and return the ``build`` module (compiler only)."""
         return import_module(f"{self.module}.build")
 
-    def load(self, files: dict[str, Path], record: EngineRecord, manifest: Manifest, threads: int) -> Engine:
+    def load(self, files: dict[str, Path], record: EngineRecord, signature: Signature, threads: int) -> Engine:
         """Open an engine whose files were checked.
 
         Args:
             files: file by its path in the manifest.
             record: the engine's record.
-            manifest: of the bundle.
+            signature: of the bundle.
             threads: that one call may use.
         """
-        engine: Engine = import_module(f"{self.module}.load").load_engine(files, record, manifest, threads)
+        engine: Engine = import_module(f"{self.module}.load").load_engine(files, record, signature, threads)
         return engine
 
 

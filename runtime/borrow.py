@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from trtc.runtime.core import route_key, write_inputs
+from trtc.profiles import RequestError, unknown_name
 from trtc.runtime.errors import KeptViewWarning, LeaseError, LostLeaseWarning
 from trtc.runtime.slots import Slot, SlotState
+from trtc.runtime.transfer import shapes_key, write_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -15,18 +16,34 @@ if TYPE_CHECKING:
     from trtc.runtime.core import Core
     from trtc.runtime.routes import Route
 
+_FREE = SlotState.FREE.value
 _FENCED = SlotState.FENCED.value
 _INITIALISED = SlotState.INITIALISED.value
 
 
 class BorrowedOutputs(dict[str, Any]):
-    """Output views by name; empty once the block has ended."""
+    """Output views by name, while the borrow block is open."""
 
-    def __missing__(self, name: str) -> Any:
+    def __missing__(self, name: str) -> NoReturn:
+        raise RequestError(unknown_name("borrowed output", str(name), self))
+
+
+class EndedOutputs(BorrowedOutputs):
+    """What borrowed outputs become when their block ends: every use raises LeaseError."""
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise LeaseError(
-            f"no output {name!r}: either it was not asked for, or the borrow block has ended and its views are gone; "
-            "use it inside the block, or call run() for results that you own"
+            "the borrow block has ended and its views are gone; use them inside the block, "
+            "or call run() for results that you own"
         )
+
+    __getitem__ = __setitem__ = __delitem__ = __contains__ = __iter__ = __len__ = __eq__ = _refuse
+    __or__ = __ror__ = __ior__ = __reversed__ = _refuse
+    get = items = keys = values = copy = pop = popitem = setdefault = update = _refuse
+    __hash__ = None  # type: ignore[assignment]  # as for every dict
+
+    def __repr__(self) -> str:
+        return "<outputs of a borrow block that has ended>"
 
 
 class Borrow:
@@ -50,7 +67,7 @@ class Borrow:
         self._slot: Slot | None = None
         self._core = core
         self._feeds = feeds
-        self._names = outputs if outputs is None else core.selected(outputs)
+        self._names = None if outputs is None else core.selected(outputs)
         self._timeout_s = timeout_s
         self._warn = warn
 
@@ -60,38 +77,42 @@ class Borrow:
         core = self._core
         arrays = core.fast_arrays(self._feeds)
         slot = core.take(self._timeout_s)
-        late: Mapping[str, Any] = {}
         try:
-            route = None if arrays is None else slot.routes.get(route_key(arrays))
-            if arrays is None or route is None or route.late or route.guards:
+            route = None if arrays is None else slot.routes.get(shapes_key(arrays))
+            if arrays is None or route is None or route.guards:
                 values, sizes = core.check(self._feeds)
                 route, late = core.perform(slot, values, sizes)
+                found = {**dict(route.outputs), **late}
+                views = BorrowedOutputs([(name, found[name]) for name in self._names or core.output_names])
             else:
                 route.used = True
                 write_inputs(slot, route, arrays)
                 slot.state = _FENCED
                 route.call.enqueue()
                 slot.state = _INITIALISED
+                views = BorrowedOutputs(route.outputs)
+                if self._names is not None:
+                    views = BorrowedOutputs([(name, views[name]) for name in self._names])
+            self._route, self._views = route, views
         except BaseException:
-            core.give(slot)
+            slot.state = _FREE
+            core.pool.put(slot)
+            if core.pool.waiting:
+                core.pool.wake()
             raise
-        self._route = route
         self._slot = slot
-        views = BorrowedOutputs(route.outputs)
-        if late:
-            views.update(late)
-        if self._names is not None:
-            views = BorrowedOutputs([(name, views[name]) for name in self._names])
-        self._views = views
         return views
 
     def __exit__(self, *_: object) -> None:
         slot = self._slot
         if slot is None:
             return
+        route = self._route
         self._slot = None
         self._views.clear()
-        if self._core.finish_borrow(slot, self._route):
+        self._views.__class__ = EndedOutputs
+        del self._views, self._route
+        if self._core.finish_borrow(slot, route):
             self._warn(
                 "a view from borrow() outlived its block; it keeps its values, but its slot cannot be used until "
                 "the view is gone: copy what you keep, or call run()",
@@ -103,4 +124,3 @@ class Borrow:
             self._core.counters.lost_leases += 1
             self.__exit__()
             warnings.warn("a borrow was dropped before its block ended; its slot was reclaimed", LostLeaseWarning, 2)
-

@@ -39,7 +39,7 @@ def fast_run(core: Core, careful: Callable[[Any], Results]) -> Callable[[Any], R
 def _fast_single(
     core: Core, careful: Callable[[Any], Results], name: str, dtype: np.dtype[Any]
 ) -> Callable[[Any], Results]:
-    take, pool, ndarray = core.pool.take, core.pool, np.ndarray
+    take, put, pool, ndarray = core.pool.take, core.pool.put, core.pool, np.ndarray
     free, allocated, fenced = SlotState.FREE.value, SlotState.ALLOCATED.value, SlotState.FENCED.value
 
     def run(feeds: Any) -> Results:
@@ -50,15 +50,14 @@ def _fast_single(
             slot = take()
         except (LookupError, TypeError):  # another name or type of feeds; or all slots are busy
             return careful(feeds)
+        if slot.state:
+            slot.move(SlotState.ALLOCATED)  # raises: somebody touched a slot without a lease
         try:
-            if slot.state:
-                slot.move(SlotState.ALLOCATED)  # raises: somebody touched a slot without a lease
             slot.state = allocated
             route = slot.routes.get(array.shape)
-            if route is not None and not route.late and (not route.guards or route.guards[0][1].holds(array)):
+            if route is not None and (not route.guards or route.guards[0][1].holds(array)):
                 route.used = True
-                for _, view in route.inputs:
-                    view[...] = array
+                route.lone[...] = array
                 if slot.last is not route:
                     slot.last = None
                     for view, value in route.constants:
@@ -68,10 +67,15 @@ def _fast_single(
                     rows[...] = row
                 slot.state = fenced
                 route.call.enqueue()
-                return {name: view.copy() for name, view in route.outputs}
+                results = {}
+                for output, copy in route.copies:  # a comprehension is a call before Python 3.12
+                    results[output] = copy()
+                return results
         finally:
             slot.state = free
-            pool.give(slot)
+            put(slot)
+            if pool.waiting:
+                pool.wake()
         return careful(feeds)
 
     return run
@@ -80,11 +84,12 @@ def _fast_single(
 def _fast_many(
     core: Core, careful: Callable[[Any], Results], specs: tuple[tuple[str, np.dtype[Any]], ...]
 ) -> Callable[[Any], Results]:
-    take, pool, ndarray, count = core.pool.take, core.pool, np.ndarray, len(specs)
+    take, put, pool, ndarray, count = core.pool.take, core.pool.put, core.pool, np.ndarray, len(specs)
     free, allocated, fenced = SlotState.FREE.value, SlotState.ALLOCATED.value, SlotState.FENCED.value
 
     def run(feeds: Any) -> Results:
         arrays = []
+        shapes = []
         try:
             if len(feeds) != count:
                 return careful(feeds)
@@ -93,15 +98,16 @@ def _fast_many(
                 if type(array) is not ndarray or array.dtype is not dtype:
                     return careful(feeds)
                 arrays.append(array)
+                shapes.append(array.shape)
             slot = take()
         except (LookupError, TypeError):
             return careful(feeds)
+        if slot.state:
+            slot.move(SlotState.ALLOCATED)
         try:
-            if slot.state:
-                slot.move(SlotState.ALLOCATED)
             slot.state = allocated
-            route = slot.routes.get(tuple([array.shape for array in arrays]))
-            if route is not None and not route.late:
+            route = slot.routes.get(tuple(shapes))
+            if route is not None:
                 for i, guard in route.guards:
                     if not guard.holds(arrays[i]):
                         break
@@ -118,10 +124,15 @@ def _fast_many(
                         rows[...] = row
                     slot.state = fenced
                     route.call.enqueue()
-                    return {name: view.copy() for name, view in route.outputs}
+                    results = {}
+                    for output, copy in route.copies:
+                        results[output] = copy()
+                    return results
         finally:
             slot.state = free
-            pool.give(slot)
+            put(slot)
+            if pool.waiting:
+                pool.wake()
         return careful(feeds)
 
     return run

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trtc.engines.memory import array_at
+from trtc.engines.memory import HostSlot, array_at
 from trtc.engines.route import RoutePlan, plan_route
 from trtc.engines.signature import Signature
 from trtc.profiles import RequestError
 from trtc.runtime.derived import DerivedTables
+from trtc.runtime.fit import misfits, pick_profile
+from trtc.runtime.guards import Guard, guards_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,40 +23,25 @@ if TYPE_CHECKING:
     from trtc.runtime.slots import Slot
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """The values of one input for which padding was shown to be neutral."""
-
-    name: str
-    low: float
-    high: float
-    rows_nonzero: bool
-
-    def holds(self, array: np.ndarray) -> bool:
-        """Tell whether every element lies in the domain. NaN lies outside."""
-        if array.size == 0:
-            return True
-        inside = bool(array.min() >= self.low and array.max() <= self.high)
-        return inside and not (self.rows_nonzero and array.ndim and not bool(array.any(axis=-1).all()))
-
-
 class Route:
     """What one call does. Owned by a slot; used by the holder of its lease only.
 
     Attributes:
         call: prepared by the engine.
         inputs: (position among the given values, view of the real region) of each given input that has a place.
+        lone: the view of the only input, where there is one.
         constants: (view, value) of everything that is the same in each run: padding, and inputs that trtc makes.
         repeats: (view of padded rows, view of the real row) pairs, to be copied on every run.
         outputs: (name, view of the caller's region) of each placed output.
+        copies: (name, function that copies that view).
         guards: (position, domain) to be checked before a padded run.
         objects: (position, name) of the inputs that cannot lie in memory.
-        late: whether the call returns outputs of its own.
+        memory: what the engine sees of the slot; it holds the objects.
         used: set by every run, cleared when the table looks for something to forget.
     """
 
     __slots__ = (
-        "_idle", "call", "constants", "guards", "inputs", "late", "objects", "outputs", "plan", "repeats", "used",
+        "_idle", "call", "constants", "copies", "guards", "inputs", "lone", "memory", "objects", "outputs", "plan", "repeats", "used",
     )  # fmt: skip
 
     def __init__(self, plan: RoutePlan, slot: Slot, given: tuple[str, ...], made: Mapping[str, np.ndarray]) -> None:
@@ -75,9 +61,12 @@ class Route:
             (name, _view_of(slot, array_at(slot.buffer, place)[plan.trims[name]]))
             for name, place in layout.outputs.items()
         )
+        self.copies = tuple((name, view.copy) for name, view in self.outputs)
+        if len(self.inputs) == 1:
+            self.lone = self.inputs[0][1]
         self.guards: tuple[tuple[int, Guard], ...] = ()
         self.objects: tuple[tuple[int, str], ...] = ()
-        self.late = bool(layout.late)
+        self.memory = HostSlot(slot.buffer, slot.address)
         self.used = True
         self.call: Call
         self._idle: list[int] = []
@@ -96,7 +85,7 @@ class Route:
         kept = []
         for idle, (_, view) in zip(self._idle, self.outputs, strict=True):
             if getrefcount(view) > idle:
-                kept.append(view)  # noqa: PERF401 (a comprehension would hold one more reference while it counts)
+                kept.append(view)  # a comprehension might hold another number of references while it counts
         return kept
 
 
@@ -139,15 +128,22 @@ class RouteMaker:
             RequestError: when no profile takes the sizes, or a size cannot be known.
         """
         manifest = self._manifest
-        if unknown := [s for s in manifest.signature.symbols if s not in sizes]:
+        signature = self._reduced(given)
+        needed = {*signature.symbols, *(symbol for spec in signature.outputs for symbol in spec.symbols)}
+        if unknown := [s for s in manifest.signature.symbols if s in needed and s not in sizes]:
             raise RequestError(
                 f"the size of {', '.join(unknown)} does not follow from the inputs that were given; "
                 f"give an input that has it: {', '.join(str(i) for i in manifest.signature.inputs)}"
             )
         allowed = manifest.padded if padded else frozenset[str]()
-        profile = manifest.ladder.profiles[manifest.ladder.pick(sizes, allowed)]
+        profile = manifest.ladder.profiles[pick_profile(manifest.ladder, sizes, allowed)]
         run = profile.run_sizes(sizes, allowed, to_bucket=self._mode == "bucket")
-        return plan_route(self._reduced(given), manifest.padding, sizes, run)
+        rules = [rule for rule in manifest.padding if rule.symbol in sizes]
+        return plan_route(signature, rules, sizes, run)
+
+    def misfits(self, sizes: Mapping[str, int]) -> list[str]:
+        """Say everything that keeps these sizes, of all symbols or of some, out of the ladder."""
+        return misfits(self._manifest.ladder, sizes, self._manifest.padded)
 
     def prepare(self, plan: RoutePlan, slot: Slot, given: tuple[str, ...]) -> Route:
         """Prepare a planned request in a slot that is large enough.
@@ -168,8 +164,8 @@ class RouteMaker:
         route.objects = tuple(
             (i, name) for i, name in enumerate(given) if name in used and name not in plan.layout.inputs
         )
-        slot.objects = dict.fromkeys(name for _, name in route.objects)
-        route.call = self._engine.prepare(plan.layout, slot)
+        route.memory.objects.update((name, None) for _, name in route.objects)
+        route.call = self._engine.prepare(plan.layout, route.memory)
         return route
 
     def _reduced(self, given: Iterable[str]) -> Signature:
@@ -177,20 +173,3 @@ class RouteMaker:
         names = {*given, *self._derived}
         inputs = tuple(spec for spec in self._manifest.signature.inputs if spec.used and spec.name in names)
         return Signature(inputs, self._manifest.signature.outputs)
-
-
-def guards_of(manifest: Manifest) -> dict[str, Guard]:
-    """Return, for each input, the values for which every accepted padding was shown to be neutral."""
-    guards: dict[str, Guard] = {}
-    for evidence in manifest.evidence:
-        if evidence.kind != "padding" or evidence.deviation_accepted:
-            continue
-        for name, domain in evidence.domain.items():
-            old = guards.get(name, Guard(name, -np.inf, np.inf, rows_nonzero=False))
-            guards[name] = Guard(
-                name,
-                max(old.low, domain.low),
-                min(old.high, domain.high),
-                rows_nonzero=old.rows_nonzero or domain.rows_nonzero,
-            )
-    return guards

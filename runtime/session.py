@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Self
 
-from trtc.profiles import sizes_text
+from trtc.profiles import RequestError, sizes_text, unknown_name
 from trtc.runtime.borrow import Borrow
-from trtc.runtime.core import Core, copy_outputs
+from trtc.runtime.core import Core
 from trtc.runtime.errors import SessionClosedError
 from trtc.runtime.hot_path import fast_run
 from trtc.runtime.routes import RouteMaker
+from trtc.runtime.slots import SlotState
+from trtc.runtime.transfer import copy_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -113,6 +117,10 @@ class Session:
         self._maker = maker
         self._core = Core(loaded.manifest, maker, loaded.arena, loaded.execution.slots)
         self._warned = False
+        self._closing = Lock()
+        # A session that is dropped without `close` still gives its memory back.
+        self._dropped = weakref.finalize(self, self._core.give_back)
+        self._dropped.atexit = False
         self._run = fast_run(self._core, self._run_all)
 
     @property

@@ -6,18 +6,24 @@ is submitted; nobody may touch it), and back to free. Each move is checked; a wr
 
 from __future__ import annotations
 
+import math
 import time
 from enum import IntEnum
+from sys import getrefcount
 from threading import Condition
 from typing import TYPE_CHECKING, Any
 
-from trtc.runtime.errors import LeaseError, SlotTimeoutError
+from trtc.profiles import UsageError
+from trtc.runtime.errors import LeaseError, SessionClosedError, SlotTimeoutError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from trtc.runtime.arena import Block
     from trtc.runtime.routes import Route
+
+LOOK_AGAIN_S = 1.0
+"""How often a waiting caller looks by itself: an interrupt (Ctrl-C) can hit a caller just before it wakes others."""
 
 
 class SlotState(IntEnum):
@@ -44,20 +50,21 @@ _MOVES = frozenset(
 class Slot:
     """The part of the arena that one call uses. Only the holder of its lease may touch it.
 
+    Nothing but its pool and its holder refers to a slot (engines get the memory, not the slot): that is how a slot
+    whose holder was interrupted is found again.
+
     Attributes:
         index: position in its pool.
-        buffer, address: its memory (see ``trtc.engines.protocol.Slot``).
-        objects: inputs that cannot lie in memory.
+        block, buffer, address: its memory.
         routes: prepared routes by the shapes of a request, oldest first.
         state: see ``SlotState``.
         last: the route that ran last; its constant fills are still in place.
     """
 
-    __slots__ = ("address", "block", "buffer", "index", "last", "objects", "routes", "state")
+    __slots__ = ("address", "block", "buffer", "index", "last", "routes", "state")
 
     def __init__(self, index: int, block: Block) -> None:
         self.index = index
-        self.objects: dict[str, Any] = {}
         self.routes: dict[Any, Route] = {}
         self.last: Route | None = None
         self.state: int = SlotState.FREE
@@ -86,53 +93,99 @@ class Slot:
 
 
 class SlotPool:
-    """All slots of a session; hands each to one caller at a time. Thread-safe.
+    """All slots of a session; hands each to one caller at a time. Thread-safe under the interpreter lock.
 
-    Taking and returning a slot are single list operations, which Python makes atomic; the lock is used only by
-    callers that must wait.
+    Taking and returning a slot are single list operations, which the interpreter lock makes atomic; the pool's own
+    lock is used only by callers that must wait. A holder ends its lease with ``slot.state = FREE; put(slot)`` and
+    no call in between: an interrupt is raised after calls, so none can come between the two.
+
+    Args:
+        slots: of the session; the pool keeps this list, and nobody else may keep its slots.
+        reclaim: finds a slot among those that were put aside, or returns None.
     """
 
-    def __init__(self, slots: Sequence[Slot], reclaim: Callable[[], Slot | None]) -> None:
+    def __init__(self, slots: list[Slot], reclaim: Callable[[], Slot | None]) -> None:
+        self.slots = slots
         self._free = list(slots)
         self._reclaim = reclaim
         self._freed = Condition()
+        self._closed = ""
         self.waiting = 0
         self.take = self._free.pop
         """Take a free slot at once; IndexError when all are busy."""
+        self.put = self._free.append
+        """Return a slot whose state is free; then call ``wake`` when anybody is ``waiting``."""
 
-    def wait(self, timeout_s: float | None) -> Slot:
+    def wait(self, timeout_s: float | None, *, closing: bool = False) -> Slot:
         """Take a slot, waiting while all are busy.
+
+        Args:
+            timeout_s: None waits without end.
+            closing: the caller is the one that closes the session.
 
         Raises:
             SlotTimeoutError: when none became free in time.
+            SessionClosedError: when the session was closed meanwhile.
+            UsageError: for a timeout that is negative or no number.
         """
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        deadline = None if timeout_s is None else time.monotonic() + _checked(timeout_s)
         with self._freed:
             self.waiting += 1
             try:
                 while True:
+                    if self._closed and not closing:
+                        raise SessionClosedError(self._closed)
                     try:
                         return self._free.pop()
                     except IndexError:
-                        reclaimed = self._reclaim()
-                    if reclaimed is not None:
-                        return reclaimed
-                    left = None if deadline is None else deadline - time.monotonic()
-                    if left is not None and left <= 0:
+                        found = self._reclaim() or self._lost()
+                    if found is not None:
+                        return found
+                    left = math.inf if deadline is None else deadline - time.monotonic()
+                    if left <= 0:
                         raise SlotTimeoutError(
-                            f"all slots stayed busy for {timeout_s} s; allow more time, or load with more slots"
+                            f"all {len(self.slots)} slots stayed busy for {timeout_s} s; allow more time, or load "
+                            "with more slots"
                         )
-                    self._freed.wait(left)
+                    self._freed.wait(min(left, LOOK_AGAIN_S))
             finally:
                 self.waiting -= 1
-
-    def give(self, slot: Slot) -> None:
-        """Return a slot; its state must be free."""
-        self._free.append(slot)
-        if self.waiting:
-            self.wake()
 
     def wake(self) -> None:
         """Let a waiting caller look again."""
         with self._freed:
             self._freed.notify()
+
+    def close(self, reason: str) -> None:
+        """Refuse everybody who waits, or comes to wait, with a SessionClosedError of this text."""
+        self._closed = reason
+        with self._freed:
+            self._freed.notify_all()
+
+    def abandon(self, reason: str) -> None:
+        """Hand out nothing any more. For a forked child, where nobody may hold the lock and nobody releases it."""
+        self._freed = Condition()
+        self._closed = reason
+        self._free.clear()
+
+    def _lost(self) -> Slot | None:
+        """Find a slot that nobody holds and that is not free: its holder was interrupted before it could keep it."""
+        for slot, references in zip(self.slots, _references(self.slots), strict=True):
+            if references == _UNHELD:
+                slot.state = SlotState.FREE
+                return slot
+        return None
+
+
+def _references(items: Sequence[object]) -> list[int]:
+    return [getrefcount(item) for item in items]
+
+
+_UNHELD = _references([object()])[0]
+"""References to something that only one list holds, as ``_references`` counts them."""
+
+
+def _checked(timeout_s: float) -> float:
+    if not timeout_s >= 0:
+        raise UsageError(f"timeout_s={timeout_s}; give seconds, 0 or more, or None to wait without end")
+    return timeout_s

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import onnx
 
 from trtc.compiler.passes.supported import runtime_operators
-from trtc.compiler.passes.walk import STANDARD_DOMAIN, function_graphs, node_graphs, node_text, node_uses, walk_graphs, walk_nodes
+from trtc.compiler.passes.walk import (
+    STANDARD_DOMAIN,
+    node_graphs,
+    node_text,
+    node_uses,
+    walk_nodes,
+)
 from trtc.profiles import ModelError
 
 if TYPE_CHECKING:
@@ -67,8 +73,8 @@ def check_references(model: onnx.ModelProto) -> None:
         for attribute in node.attribute:
             if attribute.ref_attr_name:
                 raise ModelError(
-                    f"{node_text(node)}: attribute {attribute.name!r} refers to {attribute.ref_attr_name!r} of a function, "
-                    "but stands in no function; export the model again"
+                    f"{node_text(node)}: attribute {attribute.name!r} refers to {attribute.ref_attr_name!r} of a "
+                    "function, but stands in no function; export the model again"
                 )
 
 
@@ -88,8 +94,8 @@ def check_functions(model: onnx.ModelProto) -> None:
     for function in model.functions:
         if (function.domain, function.name) in runtime_operators():
             raise ModelError(
-                f"local function {_text(function)} has the name of a built-in operator, and libraries disagree which one "
-                "a node means; rename the function"
+                f"local function {_text(function)} has the name of a built-in operator, and libraries disagree which "
+                "one a node means; rename the function"
             )
         _check_names(function)
         own = {entry.domain: entry.version for entry in function.opset_import}
@@ -120,7 +126,9 @@ def _check_names(function: onnx.FunctionProto) -> None:
     made: set[str] = set()
     for name in function.input:
         if not name or name in made:
-            raise ModelError(f"local function {_text(function)}: input {name!r} is empty or listed twice; export it again")
+            raise ModelError(
+                f"local function {_text(function)}: input {name!r} is empty or listed twice; export it again"
+            )
         made.add(name)
     for node in function.node:
         for name in node.output:
@@ -130,13 +138,11 @@ def _check_names(function: onnx.FunctionProto) -> None:
     for node in function.node:
         if missing := next((name for name in node_uses(node) if name not in made), None):
             raise ModelError(
-                f"local function {_text(function)}: {node_text(node)} reads {missing!r}, which the function neither takes "
-                "nor makes; export the model again"
+                f"local function {_text(function)}: {node_text(node)} reads {missing!r}, which the function neither "
+                "takes nor makes; export the model again"
             )
     if missing := next((name for name in function.output if name not in made), None):
         raise ModelError(f"local function {_text(function)}: output {missing!r} is made by none of its nodes")
-    if any(graph.sparse_initializer for sub in function_graphs(function) for graph in walk_graphs(sub)):
-        raise ModelError(f"local function {_text(function)}: sparse tensors are not supported; export it dense")
 
 
 def _check_same_operator(node: onnx.NodeProto, own: int, outer: int | None, function: onnx.FunctionProto) -> None:
@@ -146,8 +152,8 @@ def _check_same_operator(node: onnx.NodeProto, own: int, outer: int | None, func
     versions = [_since(node.op_type, version) for version in (own, outer)]
     if versions[0] != versions[1]:
         raise ModelError(
-            f"local function {_text(function)} is written for opset {own} and the model for {outer}, and {node.op_type} "
-            "differs between them; export both for one opset"
+            f"local function {_text(function)} is written for opset {own} and the model for {outer}, and "
+            f"{node.op_type} differs between them; export both for one opset"
         )
 
 

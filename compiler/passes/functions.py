@@ -169,8 +169,8 @@ def _check_expansion(model: onnx.ModelProto, functions: dict[Key, onnx.FunctionP
     check_size(whole.nodes, whole.depth)
     if whole.size_bytes > _MAX_BYTES:
         raise ModelError(
-            f"inlining the local functions would take {whole.size_bytes} bytes, but a protobuf holds at most {_MAX_BYTES}; "
-            "export the model without functions, or with external data"
+            f"inlining the local functions would take {whole.size_bytes} bytes, but a protobuf holds at most "
+            f"{_MAX_BYTES}; export the model without functions, or with external data"
         )
 
 

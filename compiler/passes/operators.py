@@ -9,9 +9,8 @@ import onnxruntime
 
 from trtc.compiler.passes.result import PassResult
 from trtc.compiler.passes.supported import CONTRIB_DOMAIN, runtime_operators
-from trtc.compiler.passes.walk import STANDARD_DOMAIN, listed, node_text, walk_nodes
+from trtc.compiler.passes.walk import STANDARD_DOMAIN, listed, node_text, refuse, walk_nodes
 from trtc.profiles import nearest_name
-from trtc.compiler.passes.walk import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,6 +54,8 @@ def _fault(operator: tuple[str, str], versions: Mapping[str, int], known: set[st
     domain, name = operator
     shown = domain or "ai.onnx"
     library = f"ONNX Runtime {onnxruntime.__version__}"
+    if onnx.defs.has(name, domain) and operator not in runtime_operators():
+        return f"defined by onnx {onnx.__version__}, but {library} has no such operator; export without it"
     if domain not in known:
         return f"foreign: {library} has no operators in this domain; export without custom operators"
     if domain not in versions:
@@ -67,7 +68,7 @@ def _fault(operator: tuple[str, str], versions: Mapping[str, int], known: set[st
         return f"{kind} domain, but {library} has no operator of this name{hint}"
     fitting = [since for since in sinces if since <= versions[domain]]
     if not fitting:
-        return f"first in opset {min(sinces)} of {shown}, but the model imports {versions[domain]}; export for a newer opset"
+        return f"first in opset {min(sinces)} of {shown}, and the model imports {versions[domain]}; export a newer one"
     if sinces[max(fitting)]:
         return f"removed in opset {max(fitting)} of {shown}, and the model imports {versions[domain]}; export it again"
     return None

@@ -33,7 +33,7 @@ def run(model: onnx.ModelProto) -> PassResult:
         ranks = _ranks(graph, reads)
         if ranks is not None:
             following = iter(ranks)
-            graph.node.sort(key=lambda _: next(following))  # noqa: B023 (used up before the loop goes on)
+            graph.node.sort(key=lambda _: next(following))
             moved += 1
         waiting.extend((sub, scopes) for node in graph.node for sub in node_graphs(node))
     notes = ("nodes were not in the order of their dependencies; they were sorted",) if moved else ()

@@ -29,8 +29,8 @@ def run(model: onnx.ModelProto) -> PassResult:
     """Put an Identity before outputs that are inputs, initializers, constants, outer values, or listed twice.
 
     An output that is an input cannot keep its name inside the graph: it becomes ``<name>_output``, and callers of the
-    importer learn its public name from ``Model.public_outputs``. All other outputs keep theirs; the value behind is renamed.
-    A name that the main graph lists twice is answered once.
+    importer learn its public name from ``Model.public_outputs``. All other outputs keep theirs; the value behind is
+    renamed. A name that the main graph lists twice is answered once.
     """
     fresh = FreshNames(used_names(model))
     notes = _drop_repeats(model.graph)

@@ -28,5 +28,5 @@ class PassResult:
     notes: tuple[str, ...] = ()
 
 
-Pass: TypeAlias = "Callable[[onnx.ModelProto], PassResult]"
+Pass: TypeAlias = "Callable[[onnx.ModelProto], PassResult]"  # noqa: S105 (no password: a pass)
 """``run`` of each pass; it raises ModelError for what it cannot bring into the form."""

@@ -148,9 +148,7 @@ def _check_external(tensor: onnx.TensorProto, layout: ElementLayout, filled: lis
         raise ModelError(f"{where}: marked as external, but holds data too; a tensor has one form of data")
 
 
-def _attribute_tensors(
-    attributes: Iterable[onnx.AttributeProto], whose: str
-) -> Iterator[tuple[onnx.TensorProto, str]]:
+def _attribute_tensors(attributes: Iterable[onnx.AttributeProto], whose: str) -> Iterator[tuple[onnx.TensorProto, str]]:
     for attribute in attributes:
         where = f"attribute {attribute.name!r} of {whose}"
         if attribute.HasField("sparse_tensor") or attribute.sparse_tensors:

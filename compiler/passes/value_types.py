@@ -34,26 +34,6 @@ def run(model: onnx.ModelProto) -> PassResult:
     return PassResult(model, changed=False)
 
 
-def type_text(value: onnx.TypeProto) -> str:
-    """Write a type as signatures do: ``float`` for a tensor, ``seq(tensor(float))`` and the like for others."""
-    if value.WhichOneof("value") == "tensor_type":
-        return _element(value.tensor_type.elem_type)
-    return _nested(value)
-
-
-def _nested(value: onnx.TypeProto) -> str:
-    match value.WhichOneof("value"):
-        case "tensor_type":
-            return f"tensor({_element(value.tensor_type.elem_type)})"
-        case "sequence_type":
-            return f"seq({_nested(value.sequence_type.elem_type)})"
-        case "optional_type":
-            return f"optional({_nested(value.optional_type.elem_type)})"
-        case "map_type":
-            return f"map({_element(value.map_type.key_type)}, {_nested(value.map_type.value_type)})"
-    return "unknown"
-
-
 def _fault(value: onnx.TypeProto) -> str | None:
     """Say what is wrong with a type, or None."""
     match value.WhichOneof("value"):
@@ -76,7 +56,3 @@ def _element_fault(number: int) -> str | None:
     if number != TensorProto.UNDEFINED and number in TensorProto.DataType.values():
         return None
     return f"element type {number} is unknown; export the model again"
-
-
-def _element(number: int) -> str:
-    return TensorProto.DataType.Name(number).lower()

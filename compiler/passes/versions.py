@@ -38,12 +38,10 @@ def run(model: onnx.ModelProto) -> PassResult:
         for domain, version in imports.items():
             model.opset_import.add(domain=domain, version=version)
         changed = True
-    notes = ()
+    notes: tuple[str, ...] = ()
     if imports.get(STANDARD_DOMAIN, _OLDEST_KERNELS) < _OLDEST_KERNELS:
-        notes = (
-            f"opset {imports[STANDARD_DOMAIN]} is older than {_OLDEST_KERNELS}, where ONNX Runtime's kernels begin; "
-            "should the build fail, upgrade the model with onnx.version_converter",
-        )
+        old = f"opset {imports[STANDARD_DOMAIN]} is older than {_OLDEST_KERNELS}, where ONNX Runtime's kernels begin"
+        notes = (f"{old}; should the build fail, upgrade the model with onnx.version_converter",)
     return PassResult(model, changed, notes)
 
 

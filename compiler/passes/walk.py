@@ -102,7 +102,11 @@ def definitions(graph: onnx.GraphProto) -> Iterator[tuple[str, str]]:
 
 def defined_names(graph: onnx.GraphProto) -> set[str]:
     """Return the names that this graph itself defines."""
-    return {name for name, _ in definitions(graph)}
+    names = {item.name for items in (graph.input, graph.initializer) for item in items}
+    for node in graph.node:
+        names.update(node.output)
+    names.discard("")
+    return names
 
 
 def node_uses(node: onnx.NodeProto) -> list[str]:

@@ -1,0 +1,1 @@
+"""Experiments at build time: what may be padded, which rows are independent, how sizes relate."""

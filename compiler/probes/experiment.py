@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trtc.compiler.probes.cases import PadCase, bucket_cases, pad_cases
+from trtc.compiler.probes.cases import PadCase, pad_cases, sample_cases
 from trtc.compiler.probes.domain import (
     BOX_VARIANTS,
     Bounds,
@@ -41,7 +41,7 @@ class Experiment:
         self.subject = subject
         self.options = options
         self.padded = PaddedRuns(Runs(reference), subject.signature, rules)
-        self.cases = pad_cases(subject.ladder, [rule.symbol for rule in rules], options.max_cases)
+        self.cases = pad_cases(subject, [rule.symbol for rule in rules], options.max_cases)
         self.runnable: list[PadCase] = []
         self.bounds = Bounds()
         self.worst = Worst()
@@ -83,7 +83,7 @@ class Experiment:
                 self._skipped_samples += 1
                 continue
             sizes = sizes_of(self.subject.signature, sample)
-            for case in bucket_cases(self.subject.ladder, [rule.symbol for rule in self.padded.rules], sizes):
+            for case in sample_cases(self.subject, [rule.symbol for rule in self.padded.rules], sizes):
                 self._try(case, dict(sample))
 
     def try_zero_rows(self) -> None:

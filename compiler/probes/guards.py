@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trtc.compiler.probes.subject import is_floating, is_number
+from trtc.compiler.probes.subject import is_floating, is_number, scaled
 from trtc.compiler.probes.trial import Worst
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ def describe_guards(experiment: Experiment) -> str:
     keeps its fill. What remains without effect is free; the others guard it.
     """
     names = list(dict.fromkeys(name for rule in experiment.padded.rules for name in rule.fills))
+    example = experiment.generate(experiment.runnable[0])
+    floats = frozenset(name for name, value in example.items() if is_floating(value))
     free: list[str] = []
     loud: list[str] = []
     untested: list[str] = []
@@ -31,7 +33,7 @@ def describe_guards(experiment: Experiment) -> str:
             untested.append(name)
         elif verdict:
             free.append(name)
-            if _unchanged(experiment, free, [*loud, name]):
+            if name in floats and _unchanged(experiment, free, [*loud, name]):
                 loud.append(name)
     guards = [name for name in names if name not in free and name not in untested]
     return _text(free, loud, guards, untested, experiment.options.garbage_scale)
@@ -66,7 +68,7 @@ def _garbage(experiment: Experiment, name: str, case: PadCase, *, loud: bool) ->
     if not is_number(value) or not isinstance(value, np.ndarray):
         return None
     if is_floating(value):
-        return (value * value.dtype.type(experiment.options.garbage_scale)) if loud else value
+        return scaled(value, experiment.options.garbage_scale) if loud else value
     fills = [rule.fills[name] for rule in experiment.padded.rules if name in rule.fills]
     if all(np.all(value == fill) for fill in fills) and value.size:
         low, high = experiment.bounds.boxes().get(name, (0.0, 0.0))

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from trtc.compiler.probes.cases import PadCase
+from trtc.compiler.probes.cases import PadCase, small_size
 from trtc.compiler.probes.domain import without_zero_rows
 from trtc.compiler.probes.reach import carriers
 from trtc.compiler.probes.structure import row_obstacles
-from trtc.compiler.probes.subject import ProbeOptions, Runs, is_floating, is_number
+from trtc.compiler.probes.subject import ProbeOptions, Runs, is_floating, is_number, scaled
 from trtc.compiler.probes.trial import PaddedRuns, Worst
 from trtc.engines.manifest import Evidence
 from trtc.profiles import PadRule, UsageError, unknown_name
@@ -157,7 +157,7 @@ class _Rows:
             return np.zeros_like(value)
         if is_floating(value) and kind in ("loud", "quiet"):
             scale = self._options.row_scale if kind == "loud" else 1 / self._options.row_scale
-            return (value.astype(np.float64) * scale).astype(value.dtype)
+            return scaled(value, scale)
         if kind == "sparse" and value.ndim > 1 and value.dtype.kind in "biu" and value.size and value.max() <= 1:
             keep = self._rng.integers(0, 2, value.shape)
             return without_zero_rows({"mask": (value * keep).astype(value.dtype)})["mask"]
@@ -167,9 +167,9 @@ class _Rows:
 def _other_sizes(subject: Subject, symbol: str) -> list[dict[str, int]]:
     """Choose two sets of sizes for the other symbols, inside the ladder's first profile."""
     ranges = subject.ladder.profiles[0].ranges
-    found = []
-    for size in (3, 7):
-        sizes = {n: max(r.min, size if r.max is None else min(size, r.max)) for n, r in ranges.items() if n != symbol}
+    found: list[dict[str, int]] = []
+    for k in range(2):
+        sizes = {n: small_size(r, 2 * k, subject.multiples.get(n, 1)) for n, r in ranges.items() if n != symbol}
         if sizes not in found:
             found.append(sizes)
     return found

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trtc.compiler.probes.reach import carriers, trace_reach
+from trtc.compiler.probes.subject import largest_finite
 from trtc.engines.signature import TensorSpec, numpy_dtype
 from trtc.profiles import PadRule, UsageError, dim_symbols, dim_text, shape_text, unknown_name
 
@@ -88,7 +89,7 @@ def row_obstacles(subject: Subject, symbol: str) -> tuple[str, ...]:
             )
         elif carrying != [symbol]:
             found.append(
-                f"output {spec.name!r} {shape_text(spec.dims)} does not have one axis of size {symbol}: rows merge in it"
+                f"output {spec.name!r} {shape_text(spec.dims)} has no axis of exactly {symbol}: rows merge in it"
             )
     return tuple(found)
 
@@ -101,7 +102,7 @@ def _input_obstacles(subject: Subject, symbols: frozenset[str]) -> list[str]:
         if symbols & spec.symbols and not spec.in_memory:
             found.append(f"input {spec.name!r} holds {spec.dtype}, which has no place in planned memory to pad in")
         found.extend(
-            f"input {spec.name!r} has an axis {dim_text(dim)}, which grows with others; only a plain symbol can be padded"
+            f"input {spec.name!r} has an axis {dim_text(dim)}, which is no symbol of its own, so it cannot be padded"
             for dim in spec.dims or ()
             if not isinstance(dim, str) and dim_symbols(dim) & symbols
         )
@@ -123,3 +124,7 @@ def _check_fill(spec: TensorSpec, fill: float | bool) -> None:  # noqa: FBT001 (
             raise UsageError(
                 f"fill {fill} for input {spec.name!r} of type {spec.dtype}; give a whole number from {low} to {high}"
             )
+    elif dtype.kind == "f" and np.isfinite(fill) and abs(fill) > largest_finite(dtype):
+        raise UsageError(
+            f"fill {fill} for input {spec.name!r} of type {spec.dtype} is too large for it; give a smaller one"
+        )

@@ -57,6 +57,7 @@ class Subject:
         values: makes inputs of any sizes.
         samples: real inputs, whole requests.
         limits: lowest and highest legal value by name, for integer inputs that the graph bounds (table indices).
+        multiples: by symbol, the number that its sizes must be multiples of; 1 where absent.
     """
 
     graph: onnx.GraphProto
@@ -65,6 +66,7 @@ class Subject:
     values: ValueSource
     samples: tuple[Feeds, ...] = ()
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    multiples: Mapping[str, int] = field(default_factory=dict)
 
     def describe_values(self) -> str:
         """Say which values experiments run with."""
@@ -167,3 +169,18 @@ def is_floating(value: Any) -> bool:
     if not is_number(value) or value.dtype.kind in "biu":
         return False
     return value.dtype.kind == "f" or "float" in value.dtype.name
+
+
+def largest_finite(dtype: np.dtype[Any]) -> float:
+    """Return the largest finite number of a floating type."""
+    if dtype.type.__module__ == "ml_dtypes":
+        import ml_dtypes
+
+        return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
+    return float(np.finfo(dtype.str).max)
+
+
+def scaled(value: np.ndarray, factor: float) -> np.ndarray:
+    """Multiply floats in double precision; what the type cannot hold becomes its largest number."""
+    top = largest_finite(value.dtype)
+    return np.asarray(np.clip(value.astype(np.float64) * factor, -top, top).astype(value.dtype))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trtc.compiler.probes.domain import BOX_VARIANTS, Bounds, in_box, without_zero_rows
-from trtc.compiler.probes.subject import is_floating, is_number
+from trtc.compiler.probes.subject import is_floating, is_number, largest_finite
 from trtc.compiler.probes.trial import Worst
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _changes(experiment: Experiment, name: str, example: Feeds) -> Iterator[Chan
         return
     if is_floating(value):
         reach = max(abs(box[0]), abs(box[1]))
-        limit = float(np.finfo(np.float32).max) if value.dtype.itemsize > 2 else 1e4  # noqa: PLR2004 (half precision)
+        limit = largest_finite(value.dtype)
         for scale in experiment.options.float_scales:
             if 0.0 < reach * scale < limit:
                 yield _floats(experiment, name, reach * scale)

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trtc.engines.layout import Layout
-    from trtc.engines.manifest import EngineRecord, Manifest
+    from trtc.engines.manifest import EngineRecord
     from trtc.engines.protocol import LateOutputs, Slot
+    from trtc.engines.signature import Signature
 
 
 class NullCall:
@@ -43,8 +44,8 @@ class NullCall:
 class NullEngine:
     """Prepares calls that compute nothing."""
 
-    def __init__(self, manifest: Manifest) -> None:
-        self._specs = {spec.name: spec for spec in manifest.signature.outputs}
+    def __init__(self, signature: Signature) -> None:
+        self._specs = {spec.name: spec for spec in signature.outputs}
 
     def prepare(self, bucket: Layout, slot: Slot) -> NullCall:
         """Bind the outputs of one call."""
@@ -61,7 +62,7 @@ class NullEngine:
         """Do nothing: nothing was opened."""
 
 
-def load_engine(files: dict[str, Path], record: EngineRecord, manifest: Manifest, threads: int) -> NullEngine:
+def load_engine(files: dict[str, Path], record: EngineRecord, signature: Signature, threads: int) -> NullEngine:
     """Open the null engine."""
     del files, record, threads
-    return NullEngine(manifest)
+    return NullEngine(signature)

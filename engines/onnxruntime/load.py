@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trtc.engines.layout import Layout, Place
-    from trtc.engines.manifest import EngineRecord, Manifest
+    from trtc.engines.manifest import EngineRecord
     from trtc.engines.protocol import LateOutputs, Slot
+    from trtc.engines.signature import Signature
 
 RUNNING = "running the engine for target cpu"
 
@@ -139,13 +140,13 @@ class OnnxRuntimeEngine:
         self._session = None
 
 
-def load_engine(files: dict[str, Path], record: EngineRecord, manifest: Manifest, threads: int) -> OnnxRuntimeEngine:
+def load_engine(files: dict[str, Path], record: EngineRecord, signature: Signature, threads: int) -> OnnxRuntimeEngine:
     """Open an engine whose files were checked.
 
     Raises:
         EngineError: when ONNX Runtime refuses it.
     """
-    del manifest
+    del signature
     return open_graph(files[record.entry], threads)
 
 

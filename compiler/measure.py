@@ -1,0 +1,231 @@
+"""Measure on this machine what the plan leaves open: exact or padded, how many calls at once, how many threads each."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trtc.compiler.probes.subject import reduced
+from trtc.engines.manifest import Execution
+from trtc.engines.memory import array_at, host_slot
+from trtc.engines.route import fill_input, plan_route
+from trtc.profiles import TrtcError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from trtc.compiler.options import WantedMode
+    from trtc.compiler.probes.subject import Subject
+    from trtc.engines.manifest import Mode
+    from trtc.engines.protocol import Call, Engine
+    from trtc.profiles import PadRule, Profile
+
+NEARLY = 0.95
+"""Ways to run within 5 % of the best throughput count as equal; of those the one with the least latency wins."""
+SIZES_PER_PROFILE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was measured.
+
+    Attributes:
+        execution: the choice, with the figures that it rests on.
+        cost_s: seconds of one run at each profile's bucket; empty where a bucket is open or nothing was measured.
+    """
+
+    execution: Execution
+    cost_s: tuple[float, ...]
+
+
+def measure(
+    open_engine: Callable[[int], Engine],
+    subject: Subject,
+    rules: Sequence[PadRule],
+    wanted: WantedMode,
+    budget_s: float,
+    allowed_threads: int,
+) -> Measured:
+    """Measure and choose.
+
+    Args:
+        open_engine: opens the engine with a number of threads for each call.
+        subject: signature, ladder, values.
+        rules: accepted padding.
+        wanted: a mode that the user fixed, or ``auto``.
+        budget_s: seconds for everything; 0 measures nothing.
+        allowed_threads: processors that this process may use.
+    """
+    fixed: Mode = "bucket" if wanted == "bucket" else "exact"
+    if budget_s <= 0:
+        return Measured(Execution(mode=fixed, reason="nothing was measured (--measure-seconds 0)"), ())
+    figures: dict[str, float] = {}
+    rng = np.random.default_rng(0)
+    slots, threads, why = _choose_threads(open_engine, subject, budget_s / 2, allowed_threads, figures)
+    engine = open_engine(threads)
+    try:
+        cost_s = tuple(
+            _median_s(_prepared(engine, subject, rules, _closed(p), rng), budget_s / 8) if _closed(p) else 0.0
+            for p in subject.ladder.profiles
+        )
+        mode, reason = fixed, f"sizes run {fixed}, as asked" if wanted != "auto" else ""
+        if wanted == "auto":
+            mode, reason = _choose_mode(engine, subject, rules, cost_s, budget_s / 4, figures)
+    finally:
+        engine.close()
+    execution = Execution(mode=mode, slots=slots, threads=threads, reason=f"{reason}; {why}", measured=figures)
+    return Measured(execution, cost_s if all(cost_s) else ())
+
+
+def _choose_mode(
+    engine: Engine,
+    subject: Subject,
+    rules: Sequence[PadRule],
+    cost_s: Sequence[float],
+    budget_s: float,
+    figures: dict[str, float],
+) -> tuple[Mode, str]:
+    """Compare exact runs with padded ones, over sizes that each profile would take."""
+    padded = frozenset(rule.symbol for rule in rules)
+    pairs = _sizes_to_compare(subject, padded)
+    if not padded or not pairs:
+        return "exact", "nothing may be padded up to a bucket"
+    rng = np.random.default_rng(0)
+    exact_s = bucket_s = 0.0
+    for sizes, index in pairs:
+        exact_s += _median_s(_prepared(engine, subject, rules, sizes, rng), budget_s / len(pairs))
+        bucket_s += cost_s[index]
+    figures |= {"exact_s": exact_s / len(pairs), "bucket_s": bucket_s / len(pairs)}
+    ratio = exact_s / bucket_s
+    if ratio <= 1:
+        return "exact", f"exact sizes take {ratio:.2f} of the time of padded ones here"
+    return "bucket", f"padded sizes take {1 / ratio:.2f} of the time of exact ones here"
+
+
+def _sizes_to_compare(subject: Subject, padded: frozenset[str]) -> list[tuple[dict[str, int], int]]:
+    rng = np.random.default_rng(1)
+    pairs = []
+    ladder = subject.ladder
+    for index, profile in enumerate(ladder.profiles):
+        bucket = _closed(profile)
+        for _ in range(SIZES_PER_PROFILE if bucket else 0):
+            below = {
+                s: max((b for p in ladder.profiles if (b := p.ranges[s].max or 0) < size), default=0)
+                for s, size in bucket.items()
+            }
+            sizes = {
+                s: int(rng.integers(max(below[s] + 1, 1), size + 1)) if s in padded else size
+                for s, size in bucket.items()
+            }
+            if profile.fits(sizes, padded):
+                pairs.append((sizes, index))
+    return pairs
+
+
+def _choose_threads(
+    open_engine: Callable[[int], Engine],
+    subject: Subject,
+    budget_s: float,
+    allowed: int,
+    figures: dict[str, float],
+) -> tuple[int, int, str]:
+    """Choose how many calls run at once and with how many threads each."""
+    ways = [(1, 1)] if allowed == 1 else [(allowed, 1), (1, allowed), (allowed, allowed)]
+    sizes = _typical_sizes(subject)
+    if len(ways) == 1 or sizes is None:
+        return allowed, 1, "one processor" if allowed == 1 else "no typical size is known"
+    rates: dict[tuple[int, int], float] = {}
+    lone_s: dict[tuple[int, int], float] = {}
+    for slots, threads in ways:
+        engine = open_engine(threads)
+        try:
+            rng = np.random.default_rng(2)
+            calls = [_prepared(engine, subject, (), sizes, rng) for _ in range(slots)]
+            lone_s[slots, threads] = _median_s(calls[0], budget_s / len(ways) / 2)
+            rates[slots, threads] = _calls_per_s(calls, budget_s / len(ways) / 2)
+        finally:
+            engine.close()
+        figures[f"calls_per_s_{slots}x{threads}"] = rates[slots, threads]
+        figures[f"lone_call_s_{slots}x{threads}"] = lone_s[slots, threads]
+    best = max(rates.values())
+    slots, threads = min((way for way in ways if rates[way] >= NEARLY * best), key=lambda way: lone_s[way])
+    return slots, threads, (
+        f"{slots} at once with {threads} threads each gave {rates[slots, threads]:.0f} calls/s, the best way {best:.0f}"
+    )
+
+
+def _typical_sizes(subject: Subject) -> dict[str, int] | None:
+    """The opt sizes of the middle profile; None where they are open."""
+    profiles = subject.ladder.profiles
+    profile = profiles[len(profiles) // 2]
+    sizes = {s: r.opt for s, r in profile.ranges.items() if r.opt is not None}
+    return sizes if len(sizes) == len(profile.ranges) else None
+
+
+def _closed(profile: Profile) -> dict[str, int]:
+    """The bucket, or nothing where it is open."""
+    bucket = {s: size for s, size in profile.bucket.items() if size is not None}
+    return bucket if len(bucket) == len(profile.ranges) else {}
+
+
+def _prepared(
+    engine: Engine, subject: Subject, rules: Sequence[PadRule], sizes: Mapping[str, int], rng: np.random.Generator
+) -> Call:
+    """Prepare a call with generated values, and run it once so that first costs are over."""
+    feeds = subject.values.feeds(sizes, rng)
+    signature = reduced(subject.signature, feeds)
+    route = plan_route(signature, rules, sizes, sizes)
+    slot = host_slot(route.layout.size_bytes)
+    for spec in signature.inputs:
+        if spec.name in route.layout.inputs:
+            place = array_at(slot.buffer, route.layout.inputs[spec.name])
+            fill_input(place, feeds[spec.name], route.inputs[spec.name])
+        else:
+            slot.objects[spec.name] = feeds[spec.name]
+    call = engine.prepare(route.layout, slot)
+    for _ in range(2):
+        call.enqueue()
+        call.wait()
+    return call
+
+
+def _median_s(call: Call, budget_s: float) -> float:
+    """Median seconds of a run: at least three, at most as many as the budget allows."""
+    times: list[float] = []
+    end_s = time.perf_counter() + budget_s
+    while len(times) < 3 or (time.perf_counter() < end_s and len(times) < 200):  # noqa: PLR2004 (a median needs some)
+        start_s = time.perf_counter()
+        call.enqueue()
+        call.wait()
+        times.append(time.perf_counter() - start_s)
+    return statistics.median(times)
+
+
+def _calls_per_s(calls: Sequence[Call], budget_s: float) -> float:
+    """Run all calls over and over, each in a thread of its own, and count."""
+    counts = [0] * len(calls)
+    failures: list[TrtcError] = []
+    start_s = time.perf_counter()
+
+    def work(i: int) -> None:
+        try:
+            while time.perf_counter() - start_s < budget_s or counts[i] == 0:
+                calls[i].enqueue()
+                calls[i].wait()
+                counts[i] += 1
+        except TrtcError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return sum(counts) / (time.perf_counter() - start_s)

@@ -1,0 +1,80 @@
+"""What a build was asked for. Each default is written here, once; the command reads it from these classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path  # noqa: TC003 (a field of a frozen value)
+from typing import Literal, Protocol, TypeAlias
+
+from trtc.profiles.grammar import ShapeOptions
+
+WantedMode: TypeAlias = Literal["auto", "exact", "bucket"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildOptions:
+    """Everything that a caller declares; the build cache is keyed by it.
+
+    Attributes:
+        shapes: ranges and buckets, in any of the shape grammars.
+        pads: ``--pad`` texts.
+        fills: ``--fill`` texts.
+        derives: ``--derive`` texts.
+        accept_padding_error: build although padding moves answers; the evidence records by how much.
+        targets: what to build for, in order of preference.
+        samples: .npz files, or folders of them, with real inputs.
+        val_ranges: ``--val-range`` texts: lowest and highest value of an input.
+        atol: absolute part of the tolerance.
+        rtol: relative part, of the largest magnitude of the reference's output.
+        seed: of every generated value.
+        mode: run at exact sizes, padded to the bucket, or what measures faster.
+        measure_s: seconds for measuring; 0 measures nothing (exact sizes, one call for each processor).
+        verify_s: seconds for comparing one engine.
+        model_root: folder that external data may lie in; None for the model's own.
+        use_cache: look in the build cache, and keep the build there.
+        threads: that the compiler may use; 0 for all that this process is allowed.
+    """
+
+    shapes: ShapeOptions = field(default_factory=ShapeOptions)
+    pads: tuple[str, ...] = ()
+    fills: tuple[str, ...] = ()
+    derives: tuple[str, ...] = ()
+    accept_padding_error: bool = False
+    targets: tuple[str, ...] = ("cpu",)
+    samples: tuple[Path, ...] = ()
+    val_ranges: tuple[str, ...] = ()
+    atol: float = 1e-5
+    rtol: float = 1e-4
+    seed: int = 0
+    mode: WantedMode = "auto"
+    measure_s: float = 3.0
+    verify_s: float = 60.0
+    model_root: Path | None = None
+    use_cache: bool = True
+    threads: int = 0
+
+
+class Progress(Protocol):
+    """Told what a build is doing."""
+
+    def stage(self, text: str) -> None:
+        """Begin a stage."""
+
+    def note(self, text: str) -> None:
+        """Say something worth knowing."""
+
+    def expect(self, seconds: float | None) -> None:
+        """Say how long the last like build took, when that is known."""
+
+
+class Silent:
+    """Progress that nobody watches."""
+
+    def stage(self, text: str) -> None:
+        """Ignore it."""
+
+    def note(self, text: str) -> None:
+        """Ignore it."""
+
+    def expect(self, seconds: float | None) -> None:
+        """Ignore it."""

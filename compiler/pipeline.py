@@ -1,0 +1,183 @@
+"""A build from the model file to the verified bundle."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from hashlib import file_digest, sha256
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trtc.compiler.analysis import analyse, read_declarations
+from trtc.compiler.cache import BuildCache, Built
+from trtc.compiler.cache_key import key_of
+from trtc.compiler.construct import construct
+from trtc.compiler.importer import load_model
+from trtc.compiler.options import Silent
+from trtc.compiler.prove import prove
+from trtc.engines.host import this_host
+from trtc.engines.manifest import SCHEMA, BuildRecord, Manifest, Source
+from trtc.profiles import Ladder
+
+if TYPE_CHECKING:
+    from trtc.compiler.analysis import Declared
+    from trtc.compiler.model import Model
+    from trtc.compiler.options import BuildOptions, Progress
+
+LIBRARIES = ("onnx", "onnxruntime", "numpy")
+MAX_METADATA_BYTES = 2**20
+"""Metadata of a model (labels, dictionaries) is carried along up to this size."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """What a build did.
+
+    Attributes:
+        path: of the bundle.
+        manifest: of the bundle.
+        hit: whether the bundle came from the build cache.
+        build_s: seconds that building took, now or when the cache entry was made.
+        notes: what a person should know.
+    """
+
+    path: Path
+    manifest: Manifest
+    hit: bool
+    build_s: float
+    notes: tuple[str, ...]
+
+
+def build(model_path: Path, output: Path, options: BuildOptions, progress: Progress | None = None) -> BuildReport:
+    """Build a bundle.
+
+    Args:
+        model_path: an ``.onnx`` file.
+        output: path of the bundle; an older bundle there is replaced in one step, at the end.
+        options: everything declared.
+        progress: told what is going on.
+
+    Raises:
+        UsageError: wrong use (exit code 2).
+        ModelError: the model is broken or not supported (3).
+        CheckError: padding was refused, or an engine differs from the model (1).
+        HostError: the environment does not fit (4).
+    """
+    progress = progress or Silent()
+    with tempfile.TemporaryDirectory(prefix="trtc-build-") as work:
+        progress.stage("loading the model")
+        model = load_model(model_path, work_folder=Path(work) / "model", model_root=options.model_root)
+        declared = read_declarations(model, options)
+        key = build_key(model, declared, options)
+        # Without the cache a private one is used, so that both ways run the same code.
+        cache = BuildCache.from_environment() if options.use_cache else BuildCache(Path(work) / "cache")
+        progress.expect(cache.last_duration_s(key) or cache.like_duration_s(model.sha256, options.targets[0]))
+        outcome = cache.get_or_build(
+            key,
+            output,
+            lambda folder: _build(model, declared, options, folder, key, progress),
+            on_wait=lambda: progress.stage("waiting for another process that builds the same"),
+        )
+    return BuildReport(output, outcome.manifest, outcome.hit, outcome.build_s, (*model.notes, *outcome.notes))
+
+
+def build_key(model: Model, declared: Declared, options: BuildOptions) -> str:
+    """The key of a build: what was declared, as content."""
+    host = this_host()
+    return key_of(
+        {
+            "model": model.sha256,
+            "profiles": declared.profiles,
+            "padding": [options.pads, options.fills, options.accept_padding_error],
+            "derived": options.derives,
+            "targets": options.targets,
+            "samples": declared.samples.digest if declared.samples else None,
+            "val_ranges": {name: list(bounds) for name, bounds in declared.val_ranges.items()},
+            "tolerance": [options.atol, options.rtol],
+            "seed": options.seed,
+            "run": [options.mode, options.measure_s, options.verify_s],
+            "versions": {**library_versions(), "trtc": version("trtc"), "code": _code_digest()},
+            "host": [host.system, host.architecture, host.cpu_features],
+        }
+    )
+
+
+def library_versions() -> dict[str, str]:
+    """Versions of the libraries that a build's result depends on."""
+    found = {}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def _build(
+    model: Model, declared: Declared, options: BuildOptions, folder: Path, key: str, progress: Progress
+) -> Built:
+    host = this_host()
+    threads = options.threads or host.threads
+    analysis = analyse(model, declared, options, threads, progress)
+    evidence = (analysis.found.evidence, *prove(analysis, options, progress))
+    made = construct(model, analysis, evidence, options, folder, progress)
+    proto = model.proto
+    metadata = {entry.key: entry.value for entry in proto.metadata_props}
+    if sum(len(k) + len(v) for k, v in metadata.items()) > MAX_METADATA_BYTES:
+        progress.note(f"the model's metadata is larger than {MAX_METADATA_BYTES} bytes and is left out of the bundle")
+        metadata = {}
+    manifest = Manifest(
+        schema=SCHEMA,
+        source=Source(
+            sha256=model.sha256,
+            size_bytes=model.size_bytes,
+            ir_version=proto.ir_version,
+            opsets={opset.domain: opset.version for opset in proto.opset_import},
+            producer=f"{proto.producer_name} {proto.producer_version}".strip(),
+        ),
+        build=BuildRecord(
+            key=key,
+            trtc=version("trtc"),
+            libraries=library_versions(),
+            machine={"system": host.system, "architecture": host.architecture, "cpu": host.cpu},
+            options=_option_texts(options),
+            seed=options.seed,
+        ),
+        signature=analysis.plan.signature,
+        ladder=Ladder(analysis.plan.ladder.profiles, made.measured.cost_s),
+        execution=made.measured.execution,
+        engines=made.records,
+        padding=analysis.plan.padding,
+        derived=analysis.plan.derived,
+        evidence=evidence,
+        tolerance=(options.atol, options.rtol),
+        metadata=metadata,
+    )
+    return Built(manifest, made.files)
+
+
+def _option_texts(options: BuildOptions) -> dict[str, str]:
+    """What was typed, for the manifest: enough to type it again. Paths of samples are left out, they are no content."""
+    shapes = options.shapes
+    texts = {
+        "dim": shapes.dim, "bucket": shapes.bucket, "buckets": shapes.buckets, "shape": shapes.shape,
+        "trtexec": tuple(f"--{name}={value}" for name, value in shapes.trtexec),
+        "trt-min-shapes": shapes.trt_min_shapes, "trt-opt-shapes": shapes.trt_opt_shapes,
+        "trt-max-shapes": shapes.trt_max_shapes,
+        "pad": options.pads, "fill": options.fills, "derive": options.derives,
+        "val-range": options.val_ranges, "target": options.targets,
+        "accept-padding-error": ("yes",) if options.accept_padding_error else (),
+        "mode": (options.mode,), "samples": (f"{len(options.samples)} paths",) if options.samples else (),
+    }  # fmt: skip
+    return {name: " ".join(values) for name, values in texts.items() if values}
+
+
+def _code_digest() -> str:
+    """Digest of our own code: a changed compiler must not meet the results of another."""
+    whole = sha256()
+    for package in ("compiler", "engines", "profiles"):
+        for path in sorted((Path(__file__).parent.parent / package).rglob("*.py")):
+            with path.open("rb") as stream:
+                whole.update(path.name.encode() + file_digest(stream, "sha256").digest())
+    return whole.hexdigest()
