@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from trtc.compiler.cache_folder import FOLDER_VARIABLE, cache_folder, keys_in, prepare_folder, size_on_disk_bytes
+from trtc.compiler.cache_folder import keys_in, prepare_folder, size_on_disk_bytes
 from trtc.compiler.cache_key import key_of
 from trtc.engines.blobs import SHA256_TEXT, blobs_of
 from trtc.engines.bundle import bundle_size_bytes, write_bundle
+from trtc.engines.cachedir import CACHE_VARIABLE, cache_dir
 from trtc.engines.errors import BundleError
 from trtc.engines.files import lock, unlock, write_file
 from trtc.engines.manifest_file import manifest_from_bytes, read_manifest_bytes
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from trtc.engines.files import Access
     from trtc.engines.manifest import Manifest
 
-__all__ = ["BuildCache", "Built", "CacheOutcome", "cache_folder", "key_of"]
+__all__ = ["BuildCache", "Built", "CacheOutcome", "key_of"]
 
 DEFAULT_MAX_BYTES = 20 * 2**30
 SIZE_VARIABLE = "TRTC_CACHE_MAX_BYTES"
@@ -98,7 +99,7 @@ class BuildCache:
         size = environ.get(SIZE_VARIABLE, "")
         if size and not (size.isascii() and size.isdigit()):
             raise UsageError(f"{SIZE_VARIABLE}={size!r} is no number of bytes; write digits only, such as 20000000000")
-        return cls(cache_folder(environ), int(size) if size else DEFAULT_MAX_BYTES)
+        return cls(cache_dir(environ), int(size) if size else DEFAULT_MAX_BYTES)
 
     def get_or_build(
         self,
@@ -228,7 +229,7 @@ class BuildCache:
         except OSError as error:
             raise HostError(
                 f"a build needs a temporary folder, and {folder.parent} gives none ({error.strerror}); "
-                f"free space, or set {FOLDER_VARIABLE if in_cache else 'TMPDIR'} to a folder that can be written"
+                f"free space, or set {CACHE_VARIABLE if in_cache else 'TMPDIR'} to a folder that can be written"
             ) from error
         try:
             yield folder

@@ -1,36 +1,16 @@
-"""The folder of the build cache: where it is, and whether it may be trusted."""
+"""The folder of the build cache: made when it is missing, refused when others could have written to it."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from trtc.engines.blobs import SHA256_TEXT
+from trtc.engines.cachedir import CACHE_VARIABLE, cache_fault
 from trtc.profiles import HostError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-FOLDER_VARIABLE = "TRTC_CACHE_DIR"
 PARTS = ("entries", "records", "locks", "scratch")
-
-
-def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return where the user's build cache is.
-
-    ``TRTC_CACHE_DIR``, else ``$XDG_CACHE_HOME/trtc`` (ignored when relative, as the XDG base directory
-    specification demands), else ``~/.cache/trtc``; that path stays as it is for a user without a home.
-    """
-    if chosen := environ.get(FOLDER_VARIABLE):
-        return Path(os.path.abspath(chosen))  # noqa: PTH100 (resolve would follow a symlink that must be refused)
-    base = environ.get("XDG_CACHE_HOME", "")
-    if not base.startswith("/"):
-        home = environ.get("HOME", "")
-        base = f"{home}/.cache" if home.startswith("/") else os.path.expanduser("~/.cache")  # noqa: PTH111
-    return Path(base) / "trtc"
 
 
 def prepare_folder(folder: Path) -> str | None:
@@ -40,7 +20,7 @@ def prepare_folder(folder: Path) -> str | None:
         HostError: when others could have put entries there: engines are run as this user.
     """
     if not folder.is_absolute():
-        return f"no home folder is known for {folder}; set {FOLDER_VARIABLE} to a folder that can be written"
+        return f"no home folder is known for {folder}; set {CACHE_VARIABLE} to a folder that can be written"
     try:
         if not os.path.lexists(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -49,29 +29,17 @@ def prepare_folder(folder: Path) -> str | None:
         for name in PARTS:
             (folder / name).mkdir(mode=0o700, exist_ok=True)
         if not os.access(folder / "locks", os.W_OK):
-            return f"{folder} cannot be written; set {FOLDER_VARIABLE} to a folder that can"
+            return f"{folder} cannot be written; set {CACHE_VARIABLE} to a folder that can"
     except OSError as error:
-        return f"{folder} cannot be written ({error.strerror}); set {FOLDER_VARIABLE} to a folder that can"
+        return f"{folder} cannot be written ({error.strerror}); set {CACHE_VARIABLE} to a folder that can"
     return None
 
 
 def _refuse_unsafe(folder: Path) -> None:
-    status = folder.lstat()
-    fault = ""
-    if stat.S_ISLNK(status.st_mode):
-        fault = "is a symlink"
-    elif not stat.S_ISDIR(status.st_mode):
-        fault = "is not a folder"
-    elif status.st_uid != os.geteuid():
-        fault = f"belongs to user {status.st_uid}, not to this user ({os.geteuid()})"
-    elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        fault = (
-            f"can be written by others (mode {stat.S_IMODE(status.st_mode):04o}); run chmod go-w on it if it is yours"
-        )
-    if fault:
+    if fault := cache_fault(folder):
         raise HostError(
             f"cache folder {folder} {fault}; engines from it run as this user, so only this user may write it: "
-            f"set {FOLDER_VARIABLE} to a folder of your own with mode 0700"
+            f"set {CACHE_VARIABLE} to a folder of your own with mode 0700"
         )
 
 

@@ -80,7 +80,7 @@ def construct(
         if not backend.computes:
             records.append(_record(backend, built, (), _memory(analysis, {})))
             continue
-        opener = _Opener(backend, built, analysis.plan.signature, work)
+        opener = _Opener(backend, built, analysis.plan.signature)
         verification = _verify(opener.open(1), analysis, padding, options, target, progress)
         if measured is None:
             progress.stage("measuring")
@@ -97,18 +97,12 @@ def construct(
 class _Opener:
     """Opens an engine from its built files, as the runtime will from a bundle."""
 
-    def __init__(self, backend: Backend, built: BuiltEngine, signature: Signature, folder: Path) -> None:
+    def __init__(self, backend: Backend, built: BuiltEngine, signature: Signature) -> None:
         self._backend = backend
         self._signature = signature
-        self._folder = folder / "open"
-        self._folder.mkdir()
-        self._files = {}
-        for path, file in built.files.items():
-            link = self._folder / path.rpartition("/")[2]
-            link.hardlink_to(file)
-            self._files[path] = link
+        self._files = built.files
         self._record = _record(backend, built, (), ())
-        self.entry = self._files[built.entry]
+        self.entry = built.files[built.entry]
 
     def open(self, threads: int) -> Engine:
         """Open the engine with a number of threads for each call."""

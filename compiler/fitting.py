@@ -97,8 +97,8 @@ def fit_axis(scans: Mapping[str, Sequence[tuple[int, int]]], joint: Sequence[tup
         found = _checked(_solve(stairs, inside), inside)
     if found is None:
         # a factor that is zero at the base hides the symbols that it is multiplied with
-        hidden = {s: Stair(1, Step(s), 0, 0) for s in scans if s not in stairs}
-        found = _checked(_solve({**stairs, **hidden}, inside), inside) if hidden else None
+        every = {s: stairs.get(s) or Stair(1, Step(s), 0, 0) for s in scans}
+        found = _checked(_solve(every, inside), inside) if len(every) > len(stairs) else None
     return AxisFit(None) if found is None else AxisFit(found, valid_from, more_sizes)
 
 

@@ -87,6 +87,7 @@ def open_reference(model: Model, threads: int) -> Reference:
     options.log_severity_level = _QUIET
     options.enable_mem_pattern = False  # patterns are kept for each shape; probes send many shapes once
     options.enable_cpu_mem_arena = False
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # thousands of short runs share the host
     try:
         session = onnxruntime.InferenceSession(str(model.path), options, providers=["CPUExecutionProvider"])
     except Exception as error:

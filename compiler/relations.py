@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 CONSECUTIVE = 16
 """Sizes in a row for each symbol: strided models have stairs that fewer sizes do not show."""
 _CONSECUTIVE_LIMIT = 260
-_FAR = (33, 61, 100, 257)
+_FAR = (21, 37, 61, 100, 257)
 _JOINT = 16
 _JOINT_SPREAD = 24
+_JOINT_NEEDED = 8
 _OTHER_VALUES = 6
+_FAR_NEEDED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +77,16 @@ def find_relations(
         outputs: facts by output.
         ranges: the user's, by symbol; only sizes inside are run.
     """
-    scans = {s: _scan(trials, workable, s, ranges.get(s)) for s in workable.rules}
+    search = _Search(trials, workable, ranges)
+    scans = {s: search.scan(s) for s in workable.rules}
     others = [trials.run(workable.base, variant) for variant in range(_OTHER_VALUES)]
-    joint = _run_joint(trials, workable, scans)
+    joint = search.joint(scans)
     notes: list[str] = []
     valid_from: dict[str, int] = {}
     dims: dict[str, tuple[Dim, ...] | None] = {}
     for facts in outputs:
         seen = _Seen(facts.name, scans, [o for o in (*others, *joint) if o.ran])
-        found = _output_dims(trials, workable, facts, seen, ranges)
+        found = _output_dims(search, facts, seen)
         dims[facts.name] = found.dims
         notes.extend(found.notes)
         for symbol, low in found.valid_from.items():
@@ -92,6 +95,11 @@ def find_relations(
         f"output sizes follow one rule from {symbol}={low} on; below it the model gives other sizes"
         for symbol, low in valid_from.items()
     )
+    if search.thin:
+        notes.append(
+            f"too few sizes of {', '.join(search.thin)} could be run in the time given; "
+            "only output sizes that shape inference confirms are used"
+        )
     detail = "; ".join(f"{s} {_sizes_run(points)}" for s, points in scans.items()) or "fixed sizes"
     if joint:
         detail += f"; {len(joint)} joint sizes held out"
@@ -125,45 +133,57 @@ class _Found:
     valid_from: dict[str, int] = field(default_factory=dict)
 
 
-def _scan(trials: Trials, workable: Workable, symbol: str, r: Range | None, count: int = CONSECUTIVE) -> list[Outcome]:
-    """Run one symbol at consecutive and far sizes, the others at their base; failures are left out."""
-    rule = workable.rules[symbol]
-    low = rule.min if r is None else r.min
-    top = None if r is None else r.max
-    step = rule.multiple_of
-    first = -(-low // step) * step
-    sizes = [first + i * step for i in range(count)]
-    sizes += [first + (far // step or far) * step for far in _FAR] if step > 1 else [first + far for far in _FAR]
-    sizes += [low] if top is None else [low, top]
-    ends = [end for end in (top, rule.max) if end is not None]
-    sizes = sorted({n for n in (*sizes, workable.base[symbol]) if n >= low and (not ends or n <= min(ends))})
-    group = [s for s, c in workable.merges.items() if c == symbol]
-    outcomes = [trials.try_run({**workable.base, **dict.fromkeys((symbol, *group), n)}) for n in sizes]
-    return [outcome for outcome in outcomes if outcome is not None and outcome.ran]
+@dataclass(slots=True)
+class _Search:
+    """Runs sizes of one model and remembers which symbols could not be run often enough."""
+
+    trials: Trials
+    workable: Workable
+    ranges: Mapping[str, Range]
+    thin: dict[str, None] = field(default_factory=dict)
+
+    def scan(self, symbol: str, count: int = CONSECUTIVE) -> list[Outcome]:
+        """Run one symbol at consecutive and far sizes, the others at their base; failures are left out."""
+        sizes = self._sizes(symbol, count)
+        essential = set(sizes[: count + _FAR_NEEDED])
+        outcomes = {n: self.trials.try_run(self._at({symbol: n}), essential=n in essential) for n in sizes}
+        if any(outcomes[n] is None for n in essential):
+            self.thin[symbol] = None
+        return [outcome for outcome in outcomes.values() if outcome is not None and outcome.ran]
+
+    def _sizes(self, symbol: str, count: int) -> list[int]:
+        rule, r = self.workable.rules[symbol], self.ranges.get(symbol)
+        low, top = (rule.min, None) if r is None else (r.min, r.max)
+        step = rule.multiple_of
+        first = -(-low // step) * step
+        sizes = [first + i * step for i in range(count)]
+        sizes += [first + far // step * step if step > 1 else first + far for far in _FAR]
+        sizes += [low, self.workable.base[symbol], *([] if top is None else [top])]
+        ends = [end for end in (top, rule.max) if end is not None]
+        return sorted({n for n in sizes if n >= low and (not ends or n <= min(ends))})
+
+    def _at(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """The base with some sizes moved, equal symbols together."""
+        merged = {s: sizes[c] for s, c in self.workable.merges.items() if c in sizes}
+        return {**self.workable.base, **sizes, **merged}
+
+    def joint(self, scans: Mapping[str, Sequence[Outcome]]) -> list[Outcome]:
+        """Run random sizes of all symbols at once, among those that ran alone: no symbol may stand for another."""
+        moving = [s for s, points in scans.items() if len(points) > 1]
+        if len(moving) < 2:  # noqa: PLR2004
+            return []
+        alone = {s: [o.sizes[s] for o in scans[s]][: _JOINT_SPREAD // len(moving)] for s in moving}
+        rng = np.random.default_rng(1)
+        found: list[Outcome] = []
+        for _ in range(_JOINT + 2 ** min(len(moving), 4)):
+            sizes = self._at({s: int(rng.choice(alone[s])) for s in moving})
+            outcome = self.trials.try_run(sizes, essential=len(found) < _JOINT_NEEDED)
+            if outcome is not None and outcome.ran:
+                found.append(outcome)
+        return found
 
 
-def _run_joint(trials: Trials, workable: Workable, scans: Mapping[str, Sequence[Outcome]]) -> list[Outcome]:
-    """Random sizes of all symbols at once, among those that ran alone: no symbol may be fitted for another."""
-    moving = [s for s, points in scans.items() if len(points) > 1]
-    if len(moving) < 2:  # noqa: PLR2004
-        return []
-    rng = np.random.default_rng(1)
-    found = []
-    for _ in range(_JOINT + 2 ** min(len(moving), 4)):
-        sizes = dict(workable.base)
-        for symbol in moving:
-            alone = [o.sizes[symbol] for o in scans[symbol]]
-            group = [s for s, c in workable.merges.items() if c == symbol]
-            sizes.update(dict.fromkeys((symbol, *group), int(rng.choice(alone[: _JOINT_SPREAD // len(moving)]))))
-        outcome = trials.try_run(sizes)
-        if outcome is not None and outcome.ran:
-            found.append(outcome)
-    return found
-
-
-def _output_dims(
-    trials: Trials, workable: Workable, facts: OutputFacts, seen: _Seen, ranges: Mapping[str, Range]
-) -> _Found:
+def _output_dims(search: _Search, facts: OutputFacts, seen: _Seen) -> _Found:
     shapes = list(seen.shapes())
     ranks = {None if shape is None else len(shape) for shape in shapes}
     if not facts.tensor or None in ranks:
@@ -179,34 +199,26 @@ def _output_dims(
     valid_from: dict[str, int] = {}
     for axis in range(len(shapes[0] or ())):
         inferred = _axis_of(facts.inferred, axis, len(shapes[0] or ()))
-        fit = _fit(trials, workable, seen, axis, inferred=inferred, data_shaped=facts.data_shaped, ranges=ranges)
-        fit = _inside_ranges(fit, ranges)
+        fit = _fit(search, seen, axis, inferred=inferred, data_shaped=facts.data_shaped)
+        fit = _inside_ranges(fit, search.ranges)
         dims.append(fit.dim)
         if fit.dim is None:
             notes.append(_unknown_note(facts, seen, axis))
         else:
             for symbol, low in fit.valid_from.items():
                 valid_from[symbol] = max(low, valid_from.get(symbol, 0))
-    notes.extend(_contradictions(facts, tuple(dims), workable))
+    notes.extend(_contradictions(facts, tuple(dims), search.workable))
     return _Found(tuple(dims), tuple(notes), valid_from)
 
 
-def _fit(  # noqa: PLR0913 (one call site; the arguments are the facts of one axis)
-    trials: Trials,
-    workable: Workable,
-    seen: _Seen,
-    axis: int,
-    *,
-    inferred: int | str | None,
-    data_shaped: bool,
-    ranges: Mapping[str, Range],
-) -> AxisFit:
+def _fit(search: _Search, seen: _Seen, axis: int, *, inferred: int | str | None, data_shaped: bool) -> AxisFit:
+    merges, base = search.workable.merges, search.workable.base
     points = [(o.sizes, _size(o, seen.name, axis)) for o in seen.outcomes()]
-    canonical = workable.merges.get(inferred, inferred) if isinstance(inferred, str) else inferred
-    known = canonical if isinstance(canonical, int) or canonical in workable.base else None
-    if known is not None and all(dim_value(known, sizes) == size for sizes, size in points):
+    known = merges.get(inferred, inferred) if isinstance(inferred, str) else inferred
+    agreed = isinstance(known, int) or known in base
+    if agreed and all(dim_value(known, sizes) == size for sizes, size in points):
         return AxisFit(known)  # inference and runs agree
-    if data_shaped:
+    if data_shaped or search.thin:
         return AxisFit(None)
     scans = {s: [(o.sizes[s], _size(o, seen.name, axis)) for o in runs] for s, runs in seen.scans.items()}
     fit = fit_axis(scans, points)
@@ -215,12 +227,12 @@ def _fit(  # noqa: PLR0913 (one call site; the arguments are the facts of one ax
     for symbol, count in fit.more_sizes.items():
         if count > _CONSECUTIVE_LIMIT:
             return AxisFit(None)
-        more = _scan(trials, workable, symbol, ranges.get(symbol), count)
+        more = search.scan(symbol, count)
         scans[symbol] = [(o.sizes[symbol], _size(o, seen.name, axis)) for o in more]
         points += [(o.sizes, _size(o, seen.name, axis)) for o in more]
     again = fit_axis(scans, points)
     sure = again.dim is not None and not again.more_sizes
-    return again if sure or _whole_range(again, scans, ranges) else AxisFit(None)
+    return again if sure or _whole_range(again, scans, search.ranges) else AxisFit(None)
 
 
 def _whole_range(fit: AxisFit, scans: Mapping[str, Sequence[tuple[int, int]]], ranges: Mapping[str, Range]) -> bool:

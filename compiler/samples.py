@@ -16,16 +16,12 @@ Strings are numpy ``U`` arrays (``np.array(["a", "b"])``); object arrays are pic
 from __future__ import annotations
 
 import hashlib
-import io
-import zipfile
-from dataclasses import dataclass, field
-from math import prod
-from typing import TYPE_CHECKING, Any, BinaryIO
-from urllib.parse import quote, unquote
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trtc.engines.signature import numpy_dtype
+from trtc.engines.array_files import ReadBudget, read_npy, read_npz, stored_as, tensor_name, write_npz
 from trtc.profiles import UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -33,8 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trtc.engines.signature import TensorSpec
-
-_HEADER_LIMIT_BYTES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +71,7 @@ def load_samples(paths: Sequence[Path], options: SampleOptions | None = None) ->
             objects, member names that leave their place, NaN, or more data than the limits allow.
     """
     options = options or SampleOptions()
-    budget = _Budget(options.max_bytes)
+    budget = ReadBudget(options.max_bytes, "samples")
     feeds: list[dict[str, np.ndarray]] = []
     origins: list[str] = []
     for origin, feed in _read_all(paths, options, budget):
@@ -122,39 +116,14 @@ def write_sample(path: Path, feeds: dict[str, Any]) -> None:
     """Write one sample as ``.npz``; any input name works, strings become ``U`` arrays.
 
     Raises:
-        UsageError: a value that is no array of numbers or strings.
+        UsageError: when a folder is in the way.
+        HostError: when the file cannot be written.
     """
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, value in feeds.items():
-            array = np.asarray(value)
-            if array.dtype.hasobject:
-                array = np.array([str(item) for item in array.reshape(-1)], dtype=np.str_).reshape(array.shape)
-            memory = io.BytesIO()
-            np.lib.format.write_array(memory, array, allow_pickle=False)
-            archive.writestr(f"{quote(name, safe=' ')}.npy", memory.getvalue())
-
-
-@dataclass(slots=True)
-class _Budget:
-    """Bytes that may still be read."""
-
-    left: int
-    limit: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.limit = self.left
-
-    def take(self, size_bytes: int, where: str) -> None:
-        if size_bytes > self.left:
-            raise UsageError(
-                f"{where}: {size_bytes} bytes, but samples may hold {self.limit} bytes together; "
-                "give fewer or smaller samples"
-            )
-        self.left -= size_bytes
+    write_npz(path, feeds)
 
 
 def _read_all(
-    paths: Sequence[Path], options: SampleOptions, budget: _Budget
+    paths: Sequence[Path], options: SampleOptions, budget: ReadBudget
 ) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     for path in paths:
         if path.is_dir():
@@ -165,7 +134,9 @@ def _read_all(
             raise UsageError(f"{path}: no such file or folder; samples are .npz files or folders")
 
 
-def _read_folder(folder: Path, options: SampleOptions, budget: _Budget) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
+def _read_folder(
+    folder: Path, options: SampleOptions, budget: ReadBudget
+) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     entries = sorted(folder.iterdir())
     found = False
     for entry in entries:
@@ -186,87 +157,28 @@ def _read_folder(folder: Path, options: SampleOptions, budget: _Budget) -> Itera
 
 
 def _read_npy_files(
-    files: Sequence[Path], root: Path, options: SampleOptions, budget: _Budget
+    files: Sequence[Path], root: Path, options: SampleOptions, budget: ReadBudget
 ) -> dict[str, np.ndarray]:
     feed: dict[str, np.ndarray] = {}
     for file in files:
         _refuse_outside(file, root)
-        with file.open("rb") as stream:
-            array = _read_npy(stream, file.stat().st_size, str(file), budget)
+        array = read_npy(file, budget)
         _add(feed, file.name, array, str(file), options)
     return feed
 
 
-def _read_npz(path: Path, options: SampleOptions, budget: _Budget) -> dict[str, np.ndarray]:
+def _read_npz(path: Path, options: SampleOptions, budget: ReadBudget) -> dict[str, np.ndarray]:
     feed: dict[str, np.ndarray] = {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                where = f"{path}: member {member.filename!r}"
-                _refuse_leaving(member.filename, where)
-                with archive.open(member) as stream:
-                    array = _read_npy(stream, member.file_size, where, budget)  # type: ignore[arg-type,unused-ignore]
-                _add(feed, member.filename, array, where, options)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
-        raise UsageError(f"{path}: not a .npz file ({error}); write it with numpy.savez") from error
-    if not feed:
-        raise UsageError(f"{path}: holds no arrays; write one member for each input with numpy.savez")
+    for member, array in read_npz(path, budget):
+        _add(feed, member, array, f"{path}: member {member!r}", options)
     return feed
 
 
 def _add(feed: dict[str, np.ndarray], file_name: str, array: np.ndarray, where: str, options: SampleOptions) -> None:
-    plain = file_name.removesuffix(".npy")
-    name = plain if plain in options.known_inputs else unquote(plain)
+    name = tensor_name(file_name, options.known_inputs)
     if name in feed:
         raise UsageError(f"{where}: a second value for input {name!r}; keep one")
     feed[name] = array
-
-
-def _read_npy(stream: BinaryIO, size_bytes: int, where: str, budget: _Budget) -> np.ndarray:
-    """Read one array: the header first, and the values only when they are as many as the file holds."""
-    try:
-        shape, fortran, dtype = _read_header(stream)
-    except (ValueError, EOFError, UnicodeDecodeError) as error:
-        raise UsageError(f"{where}: not a .npy array ({error}); write it with numpy.save") from error
-    if dtype.hasobject:
-        raise UsageError(
-            f"{where}: holds Python objects (a pickle), which are never loaded; "
-            'store strings as a numpy "U" array: np.array(values, dtype=np.str_)'
-        )
-    if dtype.fields is not None or dtype.kind in "Mm":
-        raise UsageError(f"{where}: dtype {dtype}, models take plain numbers, bools and strings; convert it")
-    needed = prod(shape) * dtype.itemsize
-    if needed > size_bytes:
-        raise UsageError(f"{where}: the header claims {needed} bytes in shape {shape}, the file has {size_bytes}")
-    budget.take(needed, where)
-    data = stream.read(needed)
-    if len(data) != needed:
-        raise UsageError(f"{where}: {len(data)} of {needed} bytes are there; the file is truncated")
-    array = np.frombuffer(data, dtype) if needed else np.empty(prod(shape), dtype)
-    array = array.reshape(shape[::-1]).T if fortran else array.reshape(shape)
-    return np.ascontiguousarray(array, dtype.newbyteorder("=")).reshape(shape)
-
-
-def _read_header(stream: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    version = np.lib.format.read_magic(stream)
-    if version == (1, 0):
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream, max_header_size=_HEADER_LIMIT_BYTES)
-    elif version == (2, 0):
-        shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream, max_header_size=_HEADER_LIMIT_BYTES)
-    else:
-        raise ValueError(f"format version {version}, versions 1.0 and 2.0 are read")
-    if any(size < 0 for size in shape):
-        raise ValueError(f"shape {shape}")
-    return shape, fortran, dtype
-
-
-def _refuse_leaving(name: str, where: str) -> None:
-    parts = name.replace("\\", "/").split("/")
-    if ".." in parts or name.startswith(("/", "\\")) or not name.endswith(".npy"):
-        raise UsageError(
-            f"{where}: not a plain <input>.npy; names with '/', '..' or the like are written percent-encoded, "
-            f"here {quote(name.removesuffix('.npy').replace('..', '%2E%2E'), safe='%')}.npy"
-        )
 
 
 def _refuse_outside(path: Path, folder: Path) -> None:
@@ -314,7 +226,7 @@ def _checked(
         if not spec.is_tensor:
             problems.append(f"{where}input {spec.name!r} is {spec.dtype}, files hold tensors only; leave samples out")
             continue
-        array = _as_dtype(feed[spec.name], spec.dtype)
+        array = stored_as(feed[spec.name], spec.dtype)
         if array is None:
             problems.append(
                 f"{where}input {spec.name!r} has dtype {feed[spec.name].dtype}, the model takes {spec.dtype}; "
@@ -324,18 +236,6 @@ def _checked(
         problems.extend(where + problem for problem in _shape_problems(array.shape, spec, sizes))
         result[spec.name] = array
     return result
-
-
-def _as_dtype(array: np.ndarray, dtype: str) -> np.ndarray | None:
-    """View or convert without loss: strings to objects, ml_dtypes (numpy saves them as ``V``) to their type."""
-    if dtype == "string":
-        return array.astype(object) if array.dtype.kind == "U" else None
-    wanted = numpy_dtype(dtype)
-    if array.dtype == wanted:
-        return array
-    if array.dtype.kind == "V" and wanted.kind == "V" and array.dtype.itemsize == wanted.itemsize:
-        return array.view(wanted)
-    return None
 
 
 def _shape_problems(shape: tuple[int, ...], spec: TensorSpec, sizes: dict[str, tuple[int, str]]) -> Iterator[str]:

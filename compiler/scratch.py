@@ -12,7 +12,7 @@ import numpy as np
 
 from trtc.engines.layout import plan_layout
 from trtc.engines.memory import array_at, host_slot
-from trtc.engines.signature import Signature  # noqa: TC001
+from trtc.engines.signature import Signature
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from trtc.profiles import Range
 
 
+_RELATIONS_SHARE = 0.5
+"""Part of the budget that the search for sizes leaves to the relations."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
     """Where values come from, and how long to look.
@@ -114,7 +118,9 @@ def find_signature(
     fed = tuple(spec for spec in inputs if not spec.has_default)
     source = value_source(fed, flow.roles, options.val_ranges, samples)
     trials = Trials(reference, source, options.seed, options.budget_s)
+    trials.reserved_s = options.budget_s * _RELATIONS_SHARE
     workable = find_workable_sizes(trials, Signature(fed, ()).symbols, ranges, flow.hints)
+    trials.reserved_s = 0.0
     relations = find_relations(trials, workable, _output_facts(model, flow), _canonical_ranges(ranges, workable))
     merged = tuple(_merged(spec, workable.merges) for spec in inputs)
     source = replace(

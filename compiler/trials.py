@@ -61,7 +61,13 @@ class Trials:
         reference: to run.
         source: of values; may be replaced when symbols are merged.
         seed: of the values.
-        budget_s: seconds for all trials together.
+        budget_s: seconds for all trials together. Essential trials, without which nothing could be told, may take
+            up to three times as long.
+
+    Attributes:
+        source: as given.
+        skipped: sizes that were left out for time, for the report.
+        reserved_s: seconds kept back for later trials; only essential ones may use them.
     """
 
     def __init__(self, reference: Reference, source: ValueSource, seed: int, budget_s: float) -> None:
@@ -69,6 +75,8 @@ class Trials:
         self.skipped: list[str] = []
         self._reference = reference
         self._seed = seed
+        self.reserved_s = 0.0
+        self._budget_s = budget_s
         self._deadline_s = time.perf_counter() + budget_s
         self._one_run_s = max(_SHORTEST_S, budget_s / _RUNS_EXPECTED)
         self._known: dict[tuple[tuple[tuple[str, int], ...], int], Outcome] = {}
@@ -92,23 +100,25 @@ class Trials:
             self._known[key] = self._run(dict(sizes), variant)
         return self._known[key]
 
-    def try_run(self, sizes: Sizes, variant: int = 0) -> Outcome | None:
+    def try_run(self, sizes: Sizes, *, essential: bool = False) -> Outcome | None:
         """Run unless that would take more than is left; None, and a line in ``skipped``, when it is left out."""
-        if (tuple(sorted(sizes.items())), variant) in self._known or self._affordable(sizes):
-            return self.run(sizes, variant)
+        if (tuple(sorted(sizes.items())), 0) in self._known or self._affordable(sizes, essential=essential):
+            return self.run(sizes)
         self.skipped.append(sizes_text(sizes))
         return None
 
-    def _affordable(self, sizes: Sizes) -> bool:
+    def _affordable(self, sizes: Sizes, *, essential: bool) -> bool:
         elements = self._elements(sizes)
-        if elements > _ELEMENT_LIMIT or self.left_s <= 0:
+        left_s = self.left_s + 2 * self._budget_s if essential else self.left_s - self.reserved_s
+        if elements > _ELEMENT_LIMIT or left_s <= 0:
             return False
         if not self._largest.sizes:
             return True
         ratio = elements / max(1, self._elements(self._largest.sizes))
-        growth = ratio**1.5 if ratio > 1 else ratio
         varying_s = max(self._largest.seconds - self._shortest_s, _VARYING_SHARE * self._shortest_s)
-        return self._shortest_s + varying_s * growth < self._one_run_s
+        if essential:
+            return self._shortest_s + varying_s * ratio < self._budget_s / 2
+        return self._shortest_s + varying_s * (ratio**1.5 if ratio > 1 else ratio) < self._one_run_s
 
     def _elements(self, sizes: Sizes) -> int:
         total = 0

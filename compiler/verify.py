@@ -12,7 +12,7 @@ import numpy as np
 from trtc.compiler.execute import run_call
 from trtc.compiler.probes.domain import inside, without_zero_rows
 from trtc.compiler.probes.subject import Runs, reduced
-from trtc.compiler.probes.trial import PaddedRuns, Worst
+from trtc.compiler.probes.trial import PaddedRuns, Worst, rank
 from trtc.compiler.tolerance import Tolerance
 from trtc.compiler.verify_points import Point, verify_points
 from trtc.engines.manifest import Evidence, ValueDomain, Verification
@@ -156,7 +156,7 @@ class _Tally:
 
     def summary(self, profile: str, mode: str, points: int) -> Verification:
         compared = self.worst.comparisons
-        worst = max(self.worst.seen.items(), key=lambda item: item[1][0].severity, default=None)
+        worst = max(self.worst.seen.items(), key=lambda item: rank(item[1][0]), default=None)
         failures = self.worst.failures()
         parts = [failures] if failures else []
         if self.engine_errors:
@@ -165,7 +165,9 @@ class _Tally:
                 f"the engine failed where the reference ran, {len(self.engine_errors)} times, at {sizes}: {reason}"
             )
         if self.refused:
-            parts.append(f"the reference could not run {self.refused} of {points} points ({self.runs.note()})")
+            parts.append(
+                f"the reference could not run {self.refused} of {points} points, such as {self.runs.example()}"
+            )
         if self.outside:
             parts.append(f"{self.outside} of {points} points lay outside the padded value domain")
         if self.cut_off:

@@ -23,8 +23,11 @@ __all__ = ["SizeRule", "Workable", "find_workable_sizes"]
 
 _LADDER = (2, 3, 4, 5, 6, 8, 1, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 224, 256, 320)
 _LADDER_MORE = (384, 512, 576, 640, 768, 1024)
-_DENSE = (*range(1, 65), 72, 80, 96, 112, 128, 160, 192, 224, 256, 288, 320, 384, 448, 512)
+_DENSE_TOP = 64
+_DENSE = (*range(1, _DENSE_TOP + 1), 72, 80, 96, 112, 128, 160, 192, 224, 256, 288, 320, 384, 448, 512)
 _MIXES = 60
+_SMALL = 2
+_PARTNERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ def find_workable_sizes(
         ModelError: no size was found that runs; the node's error and what to give are in the message. Also when
             one end of a user's range does not run.
     """
-    base = _first_base(trials, symbols, ranges, hints)
+    base = _shrunk(trials, _first_base(trials, symbols, ranges, hints), ranges)
     rules = {s: _scan(trials, base, (s,), ranges.get(s)) for s in symbols}
     merges = _merge_stuck(trials, base, rules)
     for canonical in dict.fromkeys(merges.values()):
@@ -119,6 +122,21 @@ def _first_base(
     )
 
 
+def _shrunk(trials: Trials, base: dict[str, int], ranges: Mapping[str, Range]) -> dict[str, int]:
+    """Bring symbols down to a small size where that runs, alone or with one other: smaller trials are cheaper."""
+    for symbol in tuple(base):
+        size = base[symbol]
+        small = _clamp(_SMALL, ranges.get(symbol))
+        partners = [s for s, n in base.items() if s != symbol and n == size][:_PARTNERS]
+        for group in ((symbol,), *((symbol, other) for other in partners)):
+            wanted = {**base, **dict.fromkeys(group, small)}
+            inside = all(s not in ranges or ranges[s].holds(small) for s in group)
+            if size > small and inside and trials.run(wanted).ran:
+                base = wanted
+                break
+    return base
+
+
 def _base_candidates(
     symbols: Sequence[str], ranges: Mapping[str, Range], hints: Sequence[int]
 ) -> Iterator[dict[str, int]]:
@@ -154,12 +172,13 @@ def _clamp(size: int, r: Range | None) -> int:
 def _scan(trials: Trials, base: Mapping[str, int], group: tuple[str, ...], r: Range | None) -> SizeRule:
     """Find the rule of symbols that move together, all others at their base."""
     start = base[group[0]]
+    nearby = max(_DENSE_TOP, 2 * start + 1)
     errors: dict[int, str] = {}
 
     def runs(size: int) -> bool | None:
         if r is not None and not r.holds(size):
             return None
-        outcome = trials.try_run({**base, **dict.fromkeys(group, size)})
+        outcome = trials.try_run({**base, **dict.fromkeys(group, size)}, essential=size <= nearby)
         if outcome is None:
             return None
         if not outcome.ran:
@@ -202,7 +221,7 @@ def _moving_group(trials: Trials, base: Mapping[str, int], symbol: str, others: 
     for size in (base[symbol] + 1, base[symbol] + 2, 2 * base[symbol]):
 
         def moves(group: Sequence[str], size: int = size) -> bool:
-            outcome = trials.try_run({**base, **dict.fromkeys((symbol, *group), size)})
+            outcome = trials.try_run({**base, **dict.fromkeys((symbol, *group), size)}, essential=True)
             return outcome is not None and outcome.ran
 
         if not others or not moves(others):
@@ -236,13 +255,13 @@ def _settle(
         for symbol, rule in rules.items():
             group = _group(symbol, space.merges)
             outcomes = [_at(trials, base, group, size) for size in rule.sizes(4, None)]
-            if any(o is not None and not o.ran for o in outcomes) or rule.multiple_of > 1:
+            if any(o is not None and not o.ran for o in outcomes):
                 rules[symbol] = _scan(trials, base, group, _intersection(group, space.ranges))
     return dict(base), rules
 
 
 def _at(trials: Trials, base: Mapping[str, int], group: Sequence[str], size: int) -> Outcome | None:
-    return trials.try_run({**base, **dict.fromkeys(group, size)})
+    return trials.try_run({**base, **dict.fromkeys(group, size)}, essential=True)
 
 
 def _check_ends(trials: Trials, base: Mapping[str, int], group: Sequence[str], r: Range, rule: SizeRule) -> None:

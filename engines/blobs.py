@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from trtc.engines.errors import BundleError
 from trtc.engines.files import open_regular, write_all
 from trtc.engines.host import usable_threads
+from trtc.profiles import HostError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -101,6 +102,7 @@ def check_blobs(folder: Path, blobs: Iterable[BlobFile], *, digests: bool = True
     Raises:
         BundleError: for a file that is missing, no regular file, of another size or with other bytes; both
             sizes or digests are named.
+        HostError: when reading is not allowed.
     """
     wanted = list(blobs)
     opened: list[int] = []
@@ -175,6 +177,8 @@ def _open_blob(folder: Path, blob: BlobFile) -> int:
             return open_regular(blob.path.partition("/")[2], blobs_fd)
         finally:
             os.close(blobs_fd)
+    except PermissionError as error:
+        raise HostError(f"{folder / blob.path}: reading is not allowed; give this user the right to read it") from error
     except OSError as error:
         reason = {
             errno.ENOENT: "is missing",

@@ -40,7 +40,8 @@ class BuiltEngine:
 
     Attributes:
         entry: bundle path of the file that the backend opens; empty when it needs none.
-        files: bundle path to the built file. Bundle paths are ``blobs/<sha256><suffix>``.
+        files: bundle path to the built file, which has the same name and can be opened where it lies. Bundle paths
+            are ``blobs/<sha256><suffix>``.
         requirements: what a host must have.
         precision: such as ``float32``.
         options: what was in force, for the manifest.

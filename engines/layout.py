@@ -11,7 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from trtc.engines.signature import numpy_dtype
-from trtc.profiles import dim_value
+from trtc.profiles import RequestError, dim_value, shape_text, sizes_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -75,6 +75,9 @@ def plan_layout(signature: Signature, sizes: Sizes, alignment_bytes: int = HOST_
         signature: of the bundle.
         sizes: the size of every symbol of the inputs, in elements.
         alignment_bytes: every place starts at a multiple of this; a power of two.
+
+    Raises:
+        RequestError: when a relation gives a negative size, which is when the model could not run either.
     """
     cursor = 0
     late: list[str] = []
@@ -85,6 +88,11 @@ def plan_layout(signature: Signature, sizes: Sizes, alignment_bytes: int = HOST_
         if not spec.in_memory or None in dims:
             return None
         shape = tuple(dim for dim in dims if dim is not None)
+        if any(size < 0 for size in shape):
+            raise RequestError(
+                f"{spec.name!r} {shape_text(spec.dims)} would have shape {list(shape)} for {sizes_text(sizes)}; "
+                "send a larger request"
+            )
         dtype = numpy_dtype(spec.dtype)
         size_bytes = prod(shape) * dtype.itemsize
         placed = Place(spec.name, dtype, shape, cursor, size_bytes)

@@ -39,7 +39,11 @@ class Call(Protocol):
         """Wait for the submitted run. Placed outputs are in the slot afterwards; the others are returned."""
 
     def cancel(self) -> None:
-        """Ask a submitted run to stop early; from any thread. The next ``enqueue`` is a fresh run."""
+        """Ask the run in progress to stop early; from any thread.
+
+        It puts a fresh ``enqueue`` in place for the next run. So whoever may be cancelled reads ``call.enqueue`` before
+        others can call this, and calls what was read.
+        """
 
 
 class Engine(Protocol):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from trtc.engines.errors import BundleError
 from trtc.engines.layout import HOST_ALIGNMENT_BYTES, Layout, plan_layout
 from trtc.profiles import dim_symbols, dim_value
 
@@ -74,6 +75,10 @@ def plan_route(
         sizes: real sizes by symbol.
         run_sizes: sizes to run at, each at least the real one.
         alignment_bytes: of every place.
+
+    Raises:
+        RequestError: when a relation gives a negative size.
+        BundleError: when a rule has no fill for an input.
     """
     layout = plan_layout(signature, run_sizes, alignment_bytes)
     rules = {rule.symbol: rule for rule in padding if run_sizes[rule.symbol] != sizes[rule.symbol]}
@@ -139,5 +144,7 @@ def _input_route(spec: TensorSpec, rules: dict[str, PadRule], sizes: Sizes, shap
             repeats.append((region(slice(part.stop, full)), region(slice(part.stop - 1, part.stop))))
         else:
             pad = slice(0, part.start) if part.start else slice(part.stop, full)
+            if spec.name not in rules[dim].fills:
+                raise BundleError(f"input {spec.name!r} has no fill for {dim}, which is padded; rebuild the bundle")
             fills.append((region(pad), rules[dim].fills[spec.name]))
     return InputRoute(real, tuple(fills), tuple(repeats))

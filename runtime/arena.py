@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import weakref
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from threading import Lock
@@ -91,7 +92,10 @@ class Arena:
 
         Raises:
             MemoryBudgetError: when it does not fit into the budget, or the system refuses.
+            ValueError: for a negative size.
         """
+        if size_bytes < 0:
+            raise ValueError(f"{size_bytes} bytes; reserve 0 or more")
         size = max(1, -(-size_bytes // PAGE_BYTES)) * PAGE_BYTES
         with self._lock:
             self._drain()
@@ -113,19 +117,19 @@ class Arena:
 
     def release_after(self, block: Block, views: Sequence[object]) -> None:
         """Give a block back as soon as none of ``views`` is alive."""
-        waiting = len(views)
+        others = [None] * (len(views) - 1)
 
         def gone() -> None:
             # Finalizers run anywhere, also inside the lock below: they only leave a note, which the next call reads.
-            nonlocal waiting
-            waiting -= 1
-            if waiting == 0:
+            try:
+                others.pop()
+            except IndexError:  # the last one, and only it
                 self._returned.append(block)
 
         for view in views:
             weakref.finalize(view, gone).atexit = False
         if not views:
-            self._returned.append(block)
+            gone()
 
     @property
     def stats(self) -> ArenaStats:
@@ -158,8 +162,9 @@ class Arena:
             size_bytes = size
         if self.max_bytes is not None and held + size_bytes > self.max_bytes:
             raise MemoryBudgetError(
-                f"{size} bytes are needed, but {held} of the budget of {self.max_bytes} bytes are in use; "
-                "raise --max-memory, lower the number of slots, or rebuild with smaller profiles"
+                f"{size} bytes are needed, but {held} of the budget of {self.max_bytes} bytes are mapped "
+                f"({self._in_use} in use); raise --max-memory, lower the number of slots, "
+                "or rebuild with smaller profiles"
             )
         try:
             memory = map_host_memory(size_bytes)
@@ -168,15 +173,13 @@ class Arena:
                 f"the system refuses {size_bytes} bytes ({error}); lower the number of slots or use smaller profiles"
             ) from error
         if size_bytes > CHUNK_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
-            try:
+            with suppress(OSError):  # `trtc doctor` says what to change; small pages are slower, not wrong
                 memory.madvise(mmap.MADV_HUGEPAGE)
-            except OSError:
-                pass  # `trtc doctor` says what to change; small pages are slower, not wrong
         chunk = _Chunk(memory, address_of(memory), len(memory), FreeList(len(memory)))
         self._chunks.append(chunk)
         offset = chunk.free.take(size)
         if offset is None:
-            raise MemoryBudgetError(f"a chunk of {size_bytes} bytes does not hold {size}")
+            raise MemoryBudgetError(f"a chunk of {size_bytes} bytes does not hold {size}; report this")
         return chunk, offset
 
     def _drain(self) -> None:
@@ -189,7 +192,6 @@ class Arena:
         self._in_use -= block.size_bytes
         # A chunk without blocks is let go; its mapping ends with the last array over it.
         self._chunks = [c for c in self._chunks if c.free.free_bytes < c.size_bytes]
-
 
 
 @cache

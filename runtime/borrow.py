@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from trtc.runtime.core import Core
-    from trtc.runtime.routes import Route
 
 _FREE = SlotState.FREE.value
 _FENCED = SlotState.FENCED.value
@@ -82,7 +81,7 @@ class Borrow:
             if arrays is None or route is None or route.guards:
                 values, sizes = core.check(self._feeds)
                 route, late = core.perform(slot, values, sizes)
-                found = {**dict(route.outputs), **late}
+                found = {**route.outputs, **late}
                 views = BorrowedOutputs([(name, found[name]) for name in self._names or core.output_names])
             else:
                 route.used = True

@@ -6,6 +6,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from trtc.engines.errors import CancelledError
+from trtc.profiles import UsageError
 
 if TYPE_CHECKING:
     from trtc.engines.protocol import Call
@@ -43,10 +44,14 @@ class CancelToken:
         """
         with self._lock:
             if self._cancelled:
-                raise CancelledError("the call was cancelled before it started")
+                raise CancelledError("the call was cancelled before it started; use a new token for another call")
+            if self._call is not None:
+                raise UsageError("this token serves a call that is still running; use one token for each call")
             self._call = call
+            # `cancel` gives the call a fresh `enqueue` for the next run: this run must start with the one of now.
+            enqueue = call.enqueue
         try:
-            call.enqueue()
+            enqueue()
         finally:
             with self._lock:
                 self._call = None

@@ -13,7 +13,7 @@ from trtc.runtime.errors import MemoryBudgetError
 from trtc.runtime.request import check_request
 from trtc.runtime.route_table import make_room
 from trtc.runtime.slots import Slot, SlotPool, SlotState
-from trtc.runtime.transfer import fast_reader, forget_objects, names_key, shapes_key, write_inputs
+from trtc.runtime.transfer import copy_outputs, fast_reader, forget_objects, names_key, shapes_key, write_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,6 +64,7 @@ class Core:
         self._arena = arena
         # Only single operations that the interpreter lock makes atomic: a finalizer may come in between any two.
         self._aside: deque[tuple[Slot, Route]] = deque()
+        self._drained: list[Slot] = []
         held: list[Slot] = []
         try:
             for index in range(slots):
@@ -72,7 +73,7 @@ class Core:
             for slot in held:
                 arena.release(slot.block)
             raise
-        self.pool = SlotPool(held, self._reclaim)
+        self.pool = SlotPool(held)
         self.fast_specs = self._fast_specs()
         self.fast_arrays = fast_reader(self.fast_specs)
 
@@ -107,6 +108,27 @@ class Core:
             raise RequestError(f"outputs {names} repeat a name; ask for each once")
         return tuple(names)
 
+    def run(
+        self,
+        feeds: Mapping[str, Any],
+        outputs: Sequence[str] | None = None,
+        timeout_s: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Run one request with everything looked at (see ``Session.run``)."""
+        self.pool.check_open()
+        names = self.selected(outputs)
+        values, sizes = self.check(feeds)
+        slot = self.take(timeout_s)
+        try:
+            route, late = self.perform(slot, values, sizes, cancel)
+            return copy_outputs(route, late, names)
+        finally:
+            slot.state = _FREE
+            self.pool.put(slot)
+            if self.pool.waiting:
+                self.pool.wake()
+
     def take(self, timeout_s: float | None) -> Slot:
         """Take a free slot and open its lease, waiting while all are busy.
 
@@ -117,7 +139,7 @@ class Core:
         try:
             slot = self.pool.take()
         except IndexError:
-            slot = self.pool.wait(timeout_s)
+            slot = self.pool.wait(timeout_s, self._reclaim)
         if slot.state:
             slot.move(SlotState.ALLOCATED)  # raises: somebody touched a slot without a lease
         slot.state = _ALLOCATED
@@ -190,10 +212,14 @@ class Core:
             reason: what callers are told that come too late, or still wait for a slot.
         """
         self.pool.close(reason)
-        taken: list[Slot] = []  # holds them: a slot that nobody holds counts as lost
-        while len(taken) < len(self.pool.slots):
-            slot = self._next_idle()
-            taken.append(slot)
+        while len(self._drained) < len(self.pool.slots):
+            try:
+                slot, route = self._aside.popleft()
+                kept = route.kept_views()
+            except IndexError:
+                slot, kept = self.pool.wait(None, self._reclaim, closing=True), []
+            self._drained.append(slot)  # keeps it: a slot that nobody holds counts as lost
+            self._arena.release_after(slot.block, kept)
             slot.routes.clear()
             slot.last = None
 
@@ -205,17 +231,6 @@ class Core:
         kept = {slot.index: route.kept_views() for slot, route in self._aside}
         for slot in self.pool.slots:
             self._arena.release_after(slot.block, kept.get(slot.index, []))
-
-    def _next_idle(self) -> Slot:
-        """Take a slot that no call uses, and give its memory back."""
-        try:
-            slot, route = self._aside.popleft()
-        except IndexError:
-            slot = self.pool.wait(None, closing=True)
-            self._arena.release(slot.block)
-        else:
-            self._arena.release_after(slot.block, route.kept_views())
-        return slot
 
     def _reclaim(self) -> Slot | None:
         """Find a slot among those put aside: one whose views died, or else one that gets new memory."""
@@ -238,7 +253,9 @@ class Core:
         slot.replace_memory(block)
         return slot
 
-    def _prepare(self, slot: Slot, key: Any, given: tuple[str, ...], sizes: Mapping[str, int], *, padded: bool) -> Route:
+    def _prepare(
+        self, slot: Slot, key: Any, given: tuple[str, ...], sizes: Mapping[str, int], *, padded: bool
+    ) -> Route:
         plan = self._maker.plan(given, sizes, padded=padded)
         if plan.layout.size_bytes > slot.block.size_bytes:
             grown = self._arena.reserve(max(plan.layout.size_bytes, slot.block.size_bytes * 3 // 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import weakref
 from pathlib import Path
@@ -21,10 +22,9 @@ if TYPE_CHECKING:
     from trtc.engines.manifest import EngineRecord, Execution, Manifest
 
 _LIVE: weakref.WeakSet[Session] = weakref.WeakSet()
-_ABANDONED: list[object] = []
 
 
-def load(
+def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
     path: str | os.PathLike[str],
     *,
     engine: str = "auto",
@@ -52,10 +52,14 @@ def load(
         EngineError: when the engine's library refuses it.
     """
     if arena is not None and max_memory_bytes is not None:
-        raise UsageError("give either arena or max_memory_bytes; an arena has a budget of its own: Arena(max_bytes=...)")
+        raise UsageError(
+            "give either arena or max_memory_bytes; an arena has a budget of its own: Arena(max_bytes=...)"
+        )
     for name, count in (("slots", slots), ("threads", threads)):
         if count is not None and count < 1:
             raise UsageError(f"{name}={count}; give 1 or more, or leave it out for what the build measured")
+    if max_memory_bytes is not None and max_memory_bytes < 0:
+        raise UsageError(f"max_memory_bytes={max_memory_bytes}; give bytes, or leave it out for no limit")
     folder = Path(path)
     host = this_host()
 
@@ -73,7 +77,7 @@ def load(
         session = Session(
             Loaded(
                 path=os.fspath(folder.resolve()),
-                options=options | ({"max_memory_bytes": max_memory_bytes} if max_memory_bytes else {}),
+                options=options | ({"max_memory_bytes": max_memory_bytes} if max_memory_bytes is not None else {}),
                 manifest=reader.manifest,
                 record=reader.record,
                 verdicts=choose(reader.manifest, host, engine)[1],
@@ -102,9 +106,13 @@ def _execution(planned: Execution, allowed: int, slots: int | None, threads: int
 
 
 def _abandon_in_child() -> None:
-    """Make the parent's sessions unusable in a forked child, and keep their native parts from being freed there."""
+    """Make the parent's sessions unusable in a forked child, and keep their native parts from being freed there.
+
+    Not even at the child's end: a thread pool whose threads do not exist cannot be taken down. So each gets a
+    reference that nobody owns.
+    """
     for session in list(_LIVE):
-        _ABANDONED.append(session.abandon())
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(session.abandon()))
     _LIVE.clear()
     default_arena.cache_clear()
 

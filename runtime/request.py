@@ -86,7 +86,7 @@ def _check_shape(
         elif isinstance(dim, str):
             if sizes.setdefault(dim, size) != size:
                 problems.append(
-                    f"input {spec.name!r}: axis {axis} ({dim}) is {size}, but input {seen[dim]!r} has {dim}={sizes[dim]}; "
-                    "they must be equal"
+                    f"input {spec.name!r}: axis {axis} ({dim}) is {size}, "
+                    f"but input {seen[dim]!r} has {dim}={sizes[dim]}; they must be equal"
                 )
             seen.setdefault(dim, spec.name)

@@ -32,7 +32,7 @@ class Route:
         lone: the view of the only input, where there is one.
         constants: (view, value) of everything that is the same in each run: padding, and inputs that trtc makes.
         repeats: (view of padded rows, view of the real row) pairs, to be copied on every run.
-        outputs: (name, view of the caller's region) of each placed output.
+        outputs: view of the caller's region of each placed output, by name.
         copies: (name, function that copies that view).
         guards: (position, domain) to be checked before a padded run.
         objects: (position, name) of the inputs that cannot lie in memory.
@@ -41,8 +41,20 @@ class Route:
     """
 
     __slots__ = (
-        "_idle", "call", "constants", "copies", "guards", "inputs", "lone", "memory", "objects", "outputs", "plan", "repeats", "used",
-    )  # fmt: skip
+        "_idle",
+        "call",
+        "constants",
+        "copies",
+        "guards",
+        "inputs",
+        "lone",
+        "memory",
+        "objects",
+        "outputs",
+        "plan",
+        "repeats",
+        "used",
+    )
 
     def __init__(self, plan: RoutePlan, slot: Slot, given: tuple[str, ...], made: Mapping[str, np.ndarray]) -> None:
         layout = plan.layout
@@ -57,11 +69,11 @@ class Route:
         self.repeats = tuple(
             (places[name][to], places[name][source]) for name in places for to, source in plan.inputs[name].repeats
         )
-        self.outputs = tuple(
-            (name, _view_of(slot, array_at(slot.buffer, place)[plan.trims[name]]))
+        self.outputs = {
+            name: _view_of(slot, array_at(slot.buffer, place)[plan.trims[name]])
             for name, place in layout.outputs.items()
-        )
-        self.copies = tuple((name, view.copy) for name, view in self.outputs)
+        }
+        self.copies = tuple((name, view.copy) for name, view in self.outputs.items())
         if len(self.inputs) == 1:
             self.lone = self.inputs[0][1]
         self.guards: tuple[tuple[int, Guard], ...] = ()
@@ -69,24 +81,24 @@ class Route:
         self.memory = HostSlot(slot.buffer, slot.address)
         self.used = True
         self.call: Call
-        self._idle: list[int] = []
-        for _, view in self.outputs:
-            self._idle.append(getrefcount(view))  # noqa: PERF401 (counted in a loop like the ones below)
+        self._idle = 0
+        self._idle = self._most_references()
 
     def has_kept_views(self) -> bool:
         """Tell whether anybody else still refers to an output view, directly or through a slice of it."""
-        for idle, (_, view) in zip(self._idle, self.outputs):  # noqa: B905 (equal by construction; `strict` costs time)
-            if getrefcount(view) > idle:
-                return True
-        return False
+        return self._most_references() > self._idle
 
     def kept_views(self) -> list[np.ndarray]:
         """Return the output views that somebody else still refers to."""
-        kept = []
-        for idle, (_, view) in zip(self._idle, self.outputs, strict=True):
-            if getrefcount(view) > idle:
-                kept.append(view)  # a comprehension might hold another number of references while it counts
-        return kept
+        idle = self._idle
+        return [view for view in self.outputs.values() if getrefcount(view) > idle]
+
+    def _most_references(self) -> int:
+        most = 0
+        for view in self.outputs.values():
+            if getrefcount(view) > most:  # noqa: PLR1730 (`max` is one more call)
+                most = getrefcount(view)
+        return most
 
 
 def _view_of(slot: Slot, part: np.ndarray) -> np.ndarray:

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 from trtc.profiles import RequestError, sizes_text, unknown_name
 from trtc.runtime.borrow import Borrow
 from trtc.runtime.core import Core
-from trtc.runtime.errors import SessionClosedError
+from trtc.runtime.fit import pick_profile
 from trtc.runtime.hot_path import fast_run
 from trtc.runtime.routes import RouteMaker
-from trtc.runtime.slots import SlotState
-from trtc.runtime.transfer import copy_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -121,7 +119,7 @@ class Session:
         # A session that is dropped without `close` still gives its memory back.
         self._dropped = weakref.finalize(self, self._core.give_back)
         self._dropped.atexit = False
-        self._run = fast_run(self._core, self._run_all)
+        self._run = fast_run(self._core)
 
     @property
     def signature(self) -> Signature:
@@ -158,7 +156,7 @@ class Session:
         """
         if outputs is None and timeout_s is None and cancel is None:
             return self._run(feeds)
-        return self._run_careful(feeds, outputs, timeout_s, cancel)
+        return self._core.run(feeds, outputs, timeout_s, cancel)
 
     def borrow(
         self, feeds: Mapping[str, Any], outputs: Sequence[str] | None = None, *, timeout_s: float | None = None
@@ -168,8 +166,7 @@ class Session:
         The views are valid inside the block. One that is kept longer keeps its values, at a price: see ``Borrow``.
         Arguments and errors are those of ``run``; they are raised when the block is entered.
         """
-        if self._engine is None:
-            raise self._closed()
+        self._core.pool.check_open()
         return Borrow(self._core, feeds, outputs, timeout_s, self._warn_once)
 
     def explain(self, sizes: Mapping[str, int] | None = None) -> Explanation:
@@ -184,8 +181,13 @@ class Session:
         loaded = self._loaded
         if sizes is None:
             return Explanation(loaded.record.name, loaded.verdicts, loaded.execution)
+        for symbol, size in sizes.items():
+            if symbol not in self.signature.symbols:
+                raise RequestError(unknown_name("symbol", symbol, self.signature.symbols))
+            if size < 0:
+                raise RequestError(f"{symbol}={size}; give a size of 0 or more")
         plan = self._maker.plan([spec.name for spec in self.signature.inputs], sizes)
-        index = loaded.manifest.ladder.pick(sizes, loaded.manifest.padded)
+        index = pick_profile(loaded.manifest.ladder, sizes, loaded.manifest.padded)
         name = loaded.manifest.ladder.profiles[index].name
         return Explanation(loaded.record.name, loaded.verdicts, loaded.execution, name, plan.layout.sizes)
 
@@ -193,12 +195,14 @@ class Session:
     def stats(self) -> SessionStats:
         """Memory and counters of this moment."""
         core, counters = self._core, self._core.counters
-        last = [slot.last for slot in core.slots]
+        last = [slot.last for slot in core.pool.slots]
         used = sum(route.plan.layout.used_bytes for route in last if route is not None)
-        held = sum(slot.block.size_bytes for slot, route in zip(core.slots, last, strict=True) if route is not None)
+        held = sum(
+            slot.block.size_bytes for slot, route in zip(core.pool.slots, last, strict=True) if route is not None
+        )
         return SessionStats(
             arena=self._loaded.arena.stats,
-            slots=len(core.slots),
+            slots=len(core.pool.slots),
             slot_bytes=core.slot_bytes,
             slot_used_bytes=used,
             fragmentation=1 - used / held if held else 0.0,
@@ -210,52 +214,33 @@ class Session:
         )
 
     def close(self) -> None:
-        """Wait for the calls in flight, then free the engine and the memory. Closing twice is fine."""
-        engine, self._engine = self._engine, None
-        if engine is None:
-            return
-        self._run = self._refuse
-        self._core.drain()
-        engine.close()
+        """Wait for the calls in flight, then free the engine and the memory. Closing twice is fine.
 
-    def abandon(self) -> tuple[object, ...]:
+        Calls that still wait for a slot raise SessionClosedError. A thread that closes a session inside its own
+        borrow block waits for itself: leave the block first.
+        """
+        with self._closing:
+            if self._engine is None:
+                return
+            self._core.drain(self._closed_text)
+            self._dropped.detach()
+            engine, self._engine = self._engine, None
+            engine.close()
+
+    def abandon(self) -> object:
         """Make this session unusable without touching anything native; return what must stay alive.
 
         For a forked child: threads of the parent do not exist there, and freeing what they served can crash.
         """
-        kept = (self._loaded, self._engine, self._core, dict(self.__dict__))
-        self._engine = None
-        self._run = self._refuse
-        return kept
+        self._closing = Lock()
+        self._core.pool.abandon(self._closed_text)
+        self._dropped.detach()
+        engine, self._engine = self._engine, None
+        return engine, self._core, self._loaded
 
-    def _run_all(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        return self._run_careful(feeds, None, None, None)
-
-    def _run_careful(
-        self,
-        feeds: Mapping[str, Any],
-        outputs: Sequence[str] | None,
-        timeout_s: float | None,
-        cancel: CancelToken | None,
-    ) -> dict[str, np.ndarray]:
-        if self._engine is None:
-            raise self._closed()
-        core = self._core
-        names = core.selected(outputs)
-        values, sizes = core.check(feeds)
-        slot = core.take(timeout_s)
-        try:
-            route, late = core.perform(slot, values, sizes, cancel)
-            return copy_outputs(route, late, names)
-        finally:
-            core.give(slot)
-
-    def _refuse(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        del feeds
-        raise self._closed()
-
-    def _closed(self) -> SessionClosedError:
-        return SessionClosedError(
+    @property
+    def _closed_text(self) -> str:
+        return (
             f"the session of {self._loaded.path} is closed, or was loaded before this process was forked; "
             "load the bundle again in this process"
         )
@@ -270,7 +255,7 @@ class Session:
 
         return load_again, (self._loaded.path, self._loaded.options)
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:

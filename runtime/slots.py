@@ -101,13 +101,11 @@ class SlotPool:
 
     Args:
         slots: of the session; the pool keeps this list, and nobody else may keep its slots.
-        reclaim: finds a slot among those that were put aside, or returns None.
     """
 
-    def __init__(self, slots: list[Slot], reclaim: Callable[[], Slot | None]) -> None:
+    def __init__(self, slots: list[Slot]) -> None:
         self.slots = slots
         self._free = list(slots)
-        self._reclaim = reclaim
         self._freed = Condition()
         self._closed = ""
         self.waiting = 0
@@ -116,11 +114,12 @@ class SlotPool:
         self.put = self._free.append
         """Return a slot whose state is free; then call ``wake`` when anybody is ``waiting``."""
 
-    def wait(self, timeout_s: float | None, *, closing: bool = False) -> Slot:
+    def wait(self, timeout_s: float | None, reclaim: Callable[[], Slot | None], *, closing: bool = False) -> Slot:
         """Take a slot, waiting while all are busy.
 
         Args:
             timeout_s: None waits without end.
+            reclaim: finds a slot among those that were put aside, or returns None.
             closing: the caller is the one that closes the session.
 
         Raises:
@@ -133,12 +132,12 @@ class SlotPool:
             self.waiting += 1
             try:
                 while True:
-                    if self._closed and not closing:
-                        raise SessionClosedError(self._closed)
+                    if not closing:
+                        self.check_open()
                     try:
                         return self._free.pop()
                     except IndexError:
-                        found = self._reclaim() or self._lost()
+                        found = reclaim() or self._lost()
                     if found is not None:
                         return found
                     left = math.inf if deadline is None else deadline - time.monotonic()
@@ -150,6 +149,11 @@ class SlotPool:
                     self._freed.wait(min(left, LOOK_AGAIN_S))
             finally:
                 self.waiting -= 1
+
+    def check_open(self) -> None:
+        """Raise SessionClosedError when the pool was closed."""
+        if self._closed:
+            raise SessionClosedError(self._closed)
 
     def wake(self) -> None:
         """Let a waiting caller look again."""

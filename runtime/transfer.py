@@ -69,7 +69,7 @@ def forget_objects(route: Route) -> None:
 
 def copy_outputs(route: Route, late: Mapping[str, Any], names: Sequence[str]) -> dict[str, np.ndarray]:
     """Copy results out of the slot; the caller owns them."""
-    placed = dict(route.outputs)
+    placed = route.outputs
     found: dict[str, Any] = {}
     for name in names:
         if name not in placed and name not in late:

@@ -64,7 +64,9 @@ def _as_other(spec: TensorSpec, value: Any) -> Any:
     if found is None:
         return value
     if not isinstance(value, list | tuple):
-        raise RequestError(f"input {spec.name!r}: {type(value).__name__}, but the model takes {spec.dtype}; give a list")
+        raise RequestError(
+            f"input {spec.name!r}: {type(value).__name__}, but the model takes {spec.dtype}; give a list"
+        )
     return [
         _settled(_as_tensor(spec, f"input {spec.name!r}, item {i}", found[1], item)) for i, item in enumerate(value)
     ]

@@ -124,12 +124,15 @@ class Runs:
         self.count += 1
         return outputs
 
+    def example(self) -> str:
+        """Give the first sizes that could not be run, and why; empty when everything ran."""
+        return next((f"{sizes}: {reason}" for sizes, reason in self.refused.items()), "")
+
     def note(self) -> str:
-        """Say what could not be run; empty when everything could."""
+        """Say what could not be run; empty when everything ran."""
         if not self.refused:
             return ""
-        sizes, reason = next(iter(self.refused.items()))
-        return f"{len(self.refused)} sizes could not be run by the reference, such as {sizes}: {reason}"
+        return f"sizes that the reference could not run: {len(self.refused)}, such as {self.example()}"
 
 
 def reduced(signature: Signature, feeds: Mapping[str, Any]) -> Signature:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,7 +94,7 @@ class Worst:
         passed = True
         for name, comparison in compare_outputs(got, exact, tolerance).items():
             passed = passed and comparison.passed
-            if name not in self.seen or comparison.severity > self.seen[name][0].severity:
+            if name not in self.seen or rank(comparison) > rank(self.seen[name][0]):
                 self.seen[name] = comparison, dict(sizes)
         return passed
 
@@ -114,3 +115,8 @@ class Worst:
             for name, (comparison, _) in self.seen.items()
             if not comparison.passed
         )
+
+
+def rank(comparison: Comparison) -> tuple[bool, bool, float]:
+    """Order by how bad, where of two failures the one with a number tells more than the one without."""
+    return not comparison.passed, math.isfinite(comparison.max_abs), comparison.severity

@@ -1,0 +1,1 @@
+"""The null backend: routing and memory without a target."""

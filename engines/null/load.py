@@ -50,7 +50,7 @@ class NullEngine:
     def prepare(self, bucket: Layout, slot: Slot) -> NullCall:
         """Bind the outputs of one call."""
         outputs = [array_at(slot.buffer, place) for place in bucket.outputs.values()]
-        late = {
+        late: LateOutputs = {
             name: np.zeros((0,) * len(self._specs[name].dims or ()), numpy_dtype(self._specs[name].dtype))
             if self._specs[name].is_tensor
             else []

@@ -89,23 +89,25 @@ def _open(graph: Path) -> None:
 
 
 def _as_blobs(graph: Path, *, packed: bool) -> BuiltEngine:
-    """Name the files by their digests; the graph refers to its weights by that name."""
+    """Name the files by their digests, as in a bundle; the graph refers to its weights by that name."""
     files: dict[str, Path] = {}
     weights = graph.with_suffix(".weights")
     proto = onnx.load(graph, load_external_data=False)
     if weights.exists() and weights.stat().st_size:
         with weights.open("rb") as stream:
             name = hashlib.file_digest(stream, "sha256").hexdigest() + ".weights"
-        files[f"blobs/{name}"] = weights
+        files[f"blobs/{name}"] = weights.rename(weights.with_name(name))
         for graph_proto in _graphs(proto.graph):
             for tensor in graph_proto.initializer:
                 for entry in tensor.external_data:
                     if entry.key == "location":
                         entry.value = name
     data = proto.SerializeToString(deterministic=True)
-    graph.write_bytes(data)
-    entry = f"blobs/{hashlib.sha256(data).hexdigest()}.onnx"
-    files[entry] = graph
+    name = f"{hashlib.sha256(data).hexdigest()}.onnx"
+    graph.unlink()
+    entry = f"blobs/{name}"
+    files[entry] = graph.with_name(name)
+    files[entry].write_bytes(data)
     host = this_host()
     needs = Requirements(
         system=host.system,

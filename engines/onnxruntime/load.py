@@ -6,15 +6,15 @@ used by the one thread that holds its slot.
 
 from __future__ import annotations
 
+from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import onnxruntime
 
 from trtc.engines.errors import EngineError
 from trtc.engines.memory import array_at
 from trtc.engines.onnxruntime.errors import ORT_ERRORS, engine_error
-from trtc.engines.signature import numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +26,16 @@ if TYPE_CHECKING:
     from trtc.engines.signature import Signature
 
 RUNNING = "running the engine for target cpu"
+
+
+_ELEMENTS = {
+    "bfloat16": 16,
+    "float8_e4m3fn": 17,
+    "float8_e4m3fnuz": 18,
+    "float8_e5m2": 19,
+    "float8_e5m2fnuz": 20,
+}
+"""Numbers of ``onnx.TensorProto.DataType`` for element types that numpy does not know (onnx is not needed here)."""
 
 
 class BoundCall:
@@ -42,40 +52,51 @@ class BoundCall:
         self._session = session
         self._bucket = bucket
         self._slot = slot
+        self._lock = Lock()
         self._options = onnxruntime.RunOptions()
         # Element types that numpy does not know cannot pass through `run`; their binding checks the shape itself.
-        foreign = any(_is_foreign(p) for p in (*bucket.inputs.values(), *bucket.outputs.values()))
-        self.enqueue = self._bind() if foreign else self._first
+        self._foreign = any(p.dtype.name in _ELEMENTS for p in (*bucket.inputs.values(), *bucket.outputs.values()))
+        self.enqueue = self._fresh(self._options)
 
     def wait(self) -> LateOutputs:
         """Return nothing: every output lies in the slot."""
         return {}
 
     def cancel(self) -> None:
-        """Stop a run in progress; the next one starts with options of its own."""
-        self.enqueue = self._renewed
-        self._options.terminate = True
+        """Stop the run in progress; the next one starts with options of its own.
 
-    def _renewed(self) -> None:
-        self._options = onnxruntime.RunOptions()
-        self.enqueue = self._bind()
-        self.enqueue()
+        A run must have read ``enqueue`` before this is called, else it is the next one.
+        """
+        with self._lock:
+            stopped, self._options = self._options, onnxruntime.RunOptions()
+            self.enqueue = self._fresh(self._options)
+        stopped.terminate = True
 
-    def _first(self) -> None:
+    def _fresh(self, options: onnxruntime.RunOptions) -> Callable[[], None]:
+        return self._bind(options) if self._foreign else partial(self._first, options)
+
+    def _first(self, options: onnxruntime.RunOptions) -> None:
         feeds = {name: array_at(self._slot.buffer, place) for name, place in self._bucket.inputs.items()}
-        _run_into(self._session, feeds, self._bucket, self._slot, self._options)
-        if not self._options.terminate:
-            self.enqueue = self._bind()
+        _run_into(self._session, feeds, self._bucket, self._slot, options)
+        bound = self._bind(options)
+        with self._lock:
+            if self._options is options:
+                self.enqueue = bound
 
-    def _bind(self) -> Callable[[], None]:
+    def _bind(self, options: onnxruntime.RunOptions) -> Callable[[], None]:
         """Bind every address once and return the run as a function without arguments."""
-        binding = self._session.io_binding()
-        for name, place in self._bucket.inputs.items():
-            binding.bind_input(name, "cpu", 0, _element(place), place.shape, self._slot.address + place.offset_bytes)
-        for name, place in self._bucket.outputs.items():
-            binding.bind_output(name, "cpu", 0, _element(place), place.shape, self._slot.address + place.offset_bytes)
+        try:
+            binding = self._session.io_binding()
+            for name, place in self._bucket.inputs.items():
+                address = self._slot.address + place.offset_bytes
+                binding.bind_input(name, "cpu", 0, _element(place), place.shape, address)
+            for name, place in self._bucket.outputs.items():
+                address = self._slot.address + place.offset_bytes
+                binding.bind_output(name, "cpu", 0, _element(place), place.shape, address)
+        except ORT_ERRORS as error:
+            raise engine_error(error, "binding a call") from error
         # The inner objects save two wrapper calls; ready options save making them anew for every run (0.7 us).
-        run, bound, options = self._session._sess.run_with_iobinding, binding._iobinding, self._options  # noqa: SLF001
+        run, bound = self._session._sess.run_with_iobinding, binding._iobinding  # noqa: SLF001
 
         def enqueue() -> None:
             try:
@@ -87,22 +108,22 @@ class BoundCall:
 
 
 class LateCall:
-    """A run with inputs or outputs that cannot lie in the slot: strings, sequences, sizes that the data decides."""
+    """A run with inputs or outputs that cannot lie in the slot: strings, sequences, sizes that the data decides.
+
+    Attributes:
+        enqueue: runs, places what has a place, keeps the rest for ``wait``.
+    """
+
+    enqueue: Callable[[], None]
 
     def __init__(self, session: onnxruntime.InferenceSession, bucket: Layout, slot: Slot) -> None:
         self._session = session
         self._bucket = bucket
         self._slot = slot
-        self._options = onnxruntime.RunOptions()
         self._views = {name: array_at(slot.buffer, place) for name, place in bucket.inputs.items()}
         self._late: LateOutputs = {}
-
-    def enqueue(self) -> None:
-        """Run, place what has a place, keep the rest for ``wait``."""
-        if self._options.terminate:
-            self._options = onnxruntime.RunOptions()
-        feeds = {**self._views, **self._slot.objects}
-        self._late = _run_into(self._session, feeds, self._bucket, self._slot, self._options)
+        self._options = onnxruntime.RunOptions()
+        self.enqueue = partial(self._run, self._options)
 
     def wait(self) -> LateOutputs:
         """Hand over the outputs that have no place."""
@@ -110,8 +131,14 @@ class LateCall:
         return late
 
     def cancel(self) -> None:
-        """Stop a run in progress; the next one starts with options of its own."""
-        self._options.terminate = True
+        """Stop the run in progress; the next one starts with options of its own."""
+        stopped, self._options = self._options, onnxruntime.RunOptions()
+        self.enqueue = partial(self._run, self._options)
+        stopped.terminate = True
+
+    def _run(self, options: onnxruntime.RunOptions) -> None:
+        feeds = {**self._views, **self._slot.objects}
+        self._late = _run_into(self._session, feeds, self._bucket, self._slot, options)
 
 
 class OnnxRuntimeEngine:
@@ -130,10 +157,7 @@ class OnnxRuntimeEngine:
             raise EngineError("the engine was closed; load the bundle again")
         if bucket.late or slot.objects:
             return LateCall(self._session, bucket, slot)
-        try:
-            return BoundCall(self._session, bucket, slot)
-        except ORT_ERRORS as error:
-            raise engine_error(error, "binding a call") from error
+        return BoundCall(self._session, bucket, slot)
 
     def close(self) -> None:
         """Free the session."""
@@ -190,19 +214,6 @@ def _run_into(
     return {name: values[name] for name in bucket.late}
 
 
-def _is_foreign(place: Place) -> bool:
-    return place.dtype.kind == "V" or place.dtype.name not in np.sctypeDict
-
-
 def _element(place: Place) -> Any:
     """Return the element type as ONNX Runtime's binding wants it."""
-    if not _is_foreign(place):
-        return place.dtype.type
-    import onnx
-
-    by_dtype = {
-        numpy_dtype(name.lower()): number
-        for name, number in onnx.TensorProto.DataType.items()
-        if name.lower() in ("bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz")
-    }
-    return by_dtype[place.dtype]
+    return _ELEMENTS.get(place.dtype.name, place.dtype.type)

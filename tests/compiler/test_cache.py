@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
-import math
 import os
 import signal
 import subprocess
@@ -17,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from trtc.compiler.cache import DEFAULT_MAX_BYTES, BuildCache, Built, cache_folder, key_of
+from trtc.compiler.cache import DEFAULT_MAX_BYTES, BuildCache, Built, key_of
 from trtc.engines.blobs import blob_path
 from trtc.engines.bundle import bundle_size_bytes, open_engine, read_manifest
+from trtc.engines.cachedir import cache_dir
 from trtc.engines.files import lock, unlock
 from trtc.engines.manifest import (
     BlobFile,
@@ -90,71 +89,6 @@ def contents(bundle: Path) -> list[bytes]:
 
 def key(name: str) -> str:
     return key_of({"name of this test's content": name})
-
-
-# ---- keys
-
-
-def parts(**changed: object) -> dict[str, object]:
-    """Declare a build as the compiler does."""
-    return {
-        "model": MODEL,
-        "ladder": Ladder((Profile("p0", {"batch": Range(1, 4, 8)}),)),
-        "precision": "float32",
-        "tolerance": (1e-5, 1e-4),
-        "seed": 0,
-        "samples": ["2" * 64],
-        "tools": {"onnxruntime": "1.24.0", "trtc": "0.1.0"},
-        "target": {"name": "cpu", "cpu_features": ("avx2", "fma")},
-        **changed,
-    }
-
-
-def test_a_key_is_the_same_for_the_same_content_in_another_order() -> None:
-    turned = dict(reversed(parts().items()))
-    turned["tools"] = {"trtc": "0.1.0", "onnxruntime": "1.24.0"}
-    turned["tolerance"] = [1e-5, 1e-4]
-    assert key_of(turned) == key_of(parts())
-
-
-def test_a_key_does_not_change_between_processes_and_versions() -> None:
-    assert key_of({"a": 1, "b": [0.5, None, True, "é"]}) == (
-        hashlib.sha256(b'{"format":1,"parts":{"a":1,"b":[0.5,null,true,"\\u00e9"]}}').hexdigest()
-    )
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        pytest.param({"model": "3" * 64}, id="model"),
-        pytest.param({"ladder": Ladder((Profile("p0", {"batch": Range(1, 4, 9)}),))}, id="ladder"),
-        pytest.param({"precision": "bfloat16"}, id="precision"),
-        pytest.param({"tolerance": (1e-5, 1e-3)}, id="tolerance"),
-        pytest.param({"seed": 1}, id="seed"),
-        pytest.param({"seed": False}, id="a-zero-of-another-type"),
-        pytest.param({"samples": []}, id="samples"),
-        pytest.param({"tools": {"onnxruntime": "1.24.1", "trtc": "0.1.0"}}, id="tool-version"),
-        pytest.param({"target": {"name": "cpu", "cpu_features": ("avx2",)}}, id="processor-features"),
-        pytest.param({"more": None}, id="another-part"),
-    ],
-)
-def test_a_key_changes_with_every_part_of_the_content(changed: dict[str, object]) -> None:
-    assert key_of(parts(**changed)) != key_of(parts())
-
-
-@dataclasses.dataclass(frozen=True)
-class HoldsBytes:
-    data: bytes
-
-
-@pytest.mark.parametrize(
-    "value",
-    [math.nan, math.inf, b"bytes", Path("a/path"), object(), {1: "a"}, {"s"}, HoldsBytes(b"x")],
-    ids=["nan", "infinity", "bytes", "path", "object", "number-as-name", "set", "bytes-inside"],
-)
-def test_content_without_one_spelling_gives_no_key(value: object) -> None:
-    with pytest.raises(TypeError, match="a cache key takes"):
-        key_of({"value": [value]})
 
 
 # ---- hits and misses
@@ -378,6 +312,38 @@ def test_what_killed_builders_left_is_removed_by_the_next_build(cache: BuildCach
     assert [path.name for path in (cache.folder / "scratch").iterdir()] == [key("alive")]
 
 
+def test_an_entry_that_is_finished_while_leftovers_are_removed_stays(
+    cache: BuildCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.get_or_build(key("late"), tmp_path / "late.trtc", Builder(b"late"))
+    record = cache.folder / "records" / f"{key('late')}.json"
+    written = record.read_bytes()
+    record.unlink()
+
+    def finish_then_lock(path: Path, access: Any, **options: bool) -> int | None:
+        if path.name == key("late"):
+            record.write_bytes(written)
+        return lock(path, access, **options)
+
+    monkeypatch.setattr("trtc.compiler.cache.lock", finish_then_lock)
+    cache.get_or_build(key("b"), tmp_path / "b.trtc", Builder(b"b"))
+    assert entries(cache) == {key("late"), key("b")}
+
+
+def test_an_entry_whose_record_cannot_be_written_is_taken_back(
+    cache: BuildCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("trtc.compiler.cache.write_file", full)
+        made = cache.get_or_build(key("a"), tmp_path / "a.trtc", Builder())
+    assert ["was not kept in the cache" in note for note in made.notes] == [True]
+    assert entries(cache) == set()
+    assert contents(tmp_path / "a.trtc") == [b"engine"]
+
+
 # ---- where it is, and whether it may be used
 
 
@@ -391,12 +357,12 @@ def test_what_killed_builders_left_is_removed_by_the_next_build(cache: BuildCach
     ],
 )
 def test_the_folder_comes_from_the_environment(environ: dict[str, str], folder: str) -> None:
-    assert cache_folder(environ) == BuildCache.from_environment(environ).folder == Path(folder)
+    assert cache_dir(environ) == BuildCache.from_environment(environ).folder == Path(folder)
 
 
 def test_a_relative_folder_is_taken_from_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert cache_folder({"TRTC_CACHE_DIR": "here"}) == tmp_path / "here"
+    assert cache_dir({"TRTC_CACHE_DIR": "here"}) == tmp_path / "here"
 
 
 def test_the_size_comes_from_the_environment() -> None:

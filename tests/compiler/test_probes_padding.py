@@ -335,7 +335,7 @@ def test_sizes_that_the_model_cannot_run_are_counted(small_case, ladder_of):
     )
     (evidence,) = probe_padding(case.subject, case.reference, [right()])
     assert evidence.accepted
-    assert "could not be run by the reference, such as B=2, S=1" in evidence.detail
+    assert "sizes that the reference could not run: 1, such as B=2, S=1" in evidence.detail
 
 
 def test_real_samples_can_refute_padding_that_generated_values_do_not(small_case, make_mask):
@@ -465,4 +465,4 @@ def test_padding_the_width_of_text_lines_is_refused(real_case, ppocr_rec_path, l
     )
     (evidence,) = probe_padding(case.subject, case.reference, [right("w", x=0)], ProbeOptions(max_cases=4))
     assert not evidence.accepted
-    assert evidence.findings[0].max_abs > 100 * evidence.findings[0].allowed
+    assert 100 * evidence.findings[0].allowed < evidence.findings[0].max_abs <= 1  # of a probability

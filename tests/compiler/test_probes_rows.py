@@ -195,6 +195,25 @@ def test_the_repeated_rows_that_padding_adds_are_run_as_well(small_case):
     assert any((x[1:] == x[1]).all() and (x[0] != x[1]).any() for x in batches)
 
 
+class Rounding:
+    """Rounds values out of the ordinary differently in batches, as deep models do."""
+
+    name = "rounding"
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def run(self, feeds):
+        outputs = self.inner.run(feeds)
+        far = np.abs(feeds["x"]).max(axis=1, keepdims=True) > 50
+        return {"y": np.where(far & (len(feeds["x"]) > 1), outputs["y"] * np.float32(1.001), outputs["y"])}
+
+
+def test_rounding_in_values_out_of_the_ordinary_is_not_held_against_a_model(small_case):
+    case = small_case([node("Relu", ["x"], ["y"])], X, Y)
+    assert probe_rows(case.subject, Rounding(case.reference), "B").accepted
+
+
 def test_an_unknown_symbol_is_refused_with_the_nearest(small_case):
     case = small_case([node("Relu", ["x"], ["y"])], X, Y)
     with pytest.raises(UsageError, match="did you mean 'B'"):

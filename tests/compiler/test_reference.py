@@ -81,7 +81,7 @@ def test_a_failing_run_names_the_innermost_node(model_of):
     inputs = {"x": (FLOAT, ["N"]), "c": (TensorProto.BOOL, [])}
     model = model_of([node], inputs, {"y": (FLOAT, None)}, {"shape": np.array([5])})
     with pytest.raises(EngineError, match="Reshape node 'inner-e'"):
-        open_reference(model, threads=1).run({"x": np.ones(3, np.float32), "c": np.array(False)})
+        open_reference(model, threads=1).run({"x": np.ones(3, np.float32), "c": np.zeros((), bool)})
 
 
 def test_a_model_that_does_not_open_is_a_model_error(model_of):

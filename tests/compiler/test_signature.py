@@ -113,10 +113,12 @@ def test_shapes_that_follow_from_values_have_no_relation(model_of, operator, inp
 
 
 def test_an_unknown_rank_and_a_rank_that_varies_stay_unknown(model_of):
-    assert outputs(signature_of(model_of([node("Relu", ["x"], ["y"])], {"x": (FLOAT, None)}, {"y": (FLOAT, None)}))) == [
-        "[...]"
-    ]
-    same = helper.make_graph([node("Identity", ["x"], ["t"])], "t", [], [helper.make_tensor_value_info("t", FLOAT, None)])
+    assert outputs(
+        signature_of(model_of([node("Relu", ["x"], ["y"])], {"x": (FLOAT, None)}, {"y": (FLOAT, None)}))
+    ) == ["[...]"]
+    same = helper.make_graph(
+        [node("Identity", ["x"], ["t"])], "t", [], [helper.make_tensor_value_info("t", FLOAT, None)]
+    )
     total = helper.make_graph(
         [node("ReduceSum", ["x"], ["e"], keepdims=0)], "e", [], [helper.make_tensor_value_info("e", FLOAT, None)]
     )
@@ -151,9 +153,7 @@ def test_a_maximum_beyond_a_position_table_names_the_largest_size(model_of):
 
 def test_multiples_are_found_from_the_constant_of_a_reshape(model_of):
     fold = node("Reshape", ["x", "shape"], ["y"])
-    found = signature_of(
-        model_of([fold], {"x": (FLOAT, ["N"])}, {"y": (FLOAT, None)}, {"shape": np.array([-1, 100])})
-    )
+    found = signature_of(model_of([fold], {"x": (FLOAT, ["N"])}, {"y": (FLOAT, None)}, {"shape": np.array([-1, 100])}))
     assert str(found.workable["N"]) == "100.. in multiples of 100"
     assert outputs(found) == ["[N//100, 100]"]
 
@@ -187,6 +187,17 @@ def test_what_there_was_no_time_for_is_told(model_of):
     model = model_of([node("Relu", ["x"], ["y"])], {"x": (FLOAT, ["B"])}, {"y": (FLOAT, None)})
     found = signature_of(model, budget_s=0.0)
     assert "left out for time" in found.evidence.detail
+
+
+def test_too_few_runs_leave_a_size_unknown_rather_than_guessed(model_of):
+    conv = node("Conv", ["x", "kernel"], ["y"], strides=[2, 2], pads=[1, 1, 1, 1])
+    pooled = node("Reshape", ["y", "rows"], ["z"])
+    inputs, constants = {"x": (FLOAT, [1, 1, "H", 8])}, {"kernel": KERNEL, "rows": np.array([-1, 4])}
+    model = model_of([conv, pooled], inputs, {"z": (FLOAT, None)}, constants)
+    assert outputs(signature_of(model)) == ["[(H+1)//2, 4]"]
+    hurried = signature_of(model, budget_s=0.0)
+    assert outputs(hurried) == ["[?, 4]"]
+    assert any("too few sizes of H" in note for note in hurried.notes)
 
 
 def test_an_input_that_no_node_reads_and_one_with_a_default_are_marked(model_of):
@@ -224,7 +235,7 @@ def test_unknown_symbols_in_ranges_are_refused(model_of):
 
 def real(path, tmp_path, ranges=None) -> SignatureResult:
     model = load_model(path, work_folder=tmp_path / "model")
-    return find_signature(model, open_reference(model, threads=2), SourceOptions(budget_s=10), ranges or {})
+    return find_signature(model, open_reference(model, threads=1), SourceOptions(), ranges or {})
 
 
 def symbols_replaced(found: SignatureResult, *names: str) -> list[str]:
@@ -284,7 +295,9 @@ def test_real_samples_are_used_and_told(minilm_path, tmp_path):
     ranges = {"batch_size": Range(1, 2, 2), "sequence_length": Range(1, 4, 8)}
     found = find_signature(model, open_reference(model, threads=2), options, ranges)
     assert found.evidence.samples.startswith("1 real sample")
-    assert set(found.values.feeds({"batch_size": 2, "sequence_length": 5}, np.random.default_rng(0))["input_ids"][0]) == {
+    assert set(
+        found.values.feeds({"batch_size": 2, "sequence_length": 5}, np.random.default_rng(0))["input_ids"][0]
+    ) == {
         101,
         7592,
         102,

@@ -160,7 +160,9 @@ def test_a_value_that_decides_a_shape_is_reported_and_kept_valid(model_of, opera
 
 
 def test_given_ranges_win_over_what_the_graph_tells(model_of):
-    model = model_of([node("Gather", ["table", "i"], ["y"])], {"i": (INT64, ["S"])}, {"y": (FLOAT, None)}, {"table": TABLE})
+    model = model_of(
+        [node("Gather", ["table", "i"], ["y"])], {"i": (INT64, ["S"])}, {"y": (FLOAT, None)}, {"table": TABLE}
+    )
     source = source_of(model, {"i": (2, 3)})
     assert {int(v) for a in drawn(source, "i", S=9) for v in a} == {2, 3}
     assert "2..3 (as given)" in source.describe()

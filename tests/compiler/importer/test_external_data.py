@@ -150,7 +150,7 @@ def test_bytes_without_a_folder_never_look_into_the_current_one(imported, folder
         imported(add(external("w", [2], "ok.bin")))
 
 
-def test_bytes_with_a_folder_load_from_anywhere(imported, run, folder, monkeypatch, tmp_path, add, external):
+def test_bytes_with_a_folder_load_from_anywhere(*, imported, run, folder, monkeypatch, tmp_path, add, external):
     monkeypatch.chdir(tmp_path)
     assert run(imported(add(external("w", [2], "ok.bin")), base=folder), {"x": X})["y"].tolist() == [[2, 3]]
 
@@ -203,7 +203,7 @@ def test_a_work_folder_that_holds_a_model_is_refused_and_the_model_kept(large):
     from trtc.compiler.importer import load_model
 
     before = large.read_bytes()
-    with pytest.raises(UsageError, match="holds a model.onnx already"):
+    with pytest.raises(UsageError, match=r"holds a model\.onnx already"):
         load_model(large, work_folder=large.parent)
     assert large.read_bytes() == before
 
@@ -216,7 +216,7 @@ def test_overlapping_ranges_are_copied_once():
     assert pieces[1].target >= pieces[0].stop
 
 
-def test_tensors_that_share_bytes_read_the_same_values(imported, run, folder, model, value, external):
+def test_tensors_that_share_bytes_read_the_same_values(*, imported, run, folder, model, value, external):
     (folder / "big.bin").write_bytes(np.arange(2000, dtype="<f4").tobytes())
     tensors = [external("a", [1000], "big.bin", offset=0), external("b", [1000], "./big.bin", offset=2000)]
     nodes = [helper.make_node("Add", ["a", "x"], ["y"]), helper.make_node("Add", ["b", "x"], ["z"])]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import ctypes
 import warnings
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 
 from trtc.compiler.importer import load_model_bytes
@@ -69,7 +68,11 @@ TYPES = {f"tensor({name.lower()})": number for name, number in onnx.TensorProto.
 def bits_of_value(value):
     """Also for element types that numpy lacks."""
     size_bytes = value.tensor_size_in_bytes()
-    return value.data_type(), tuple(value.shape()), ctypes.string_at(value.data_ptr(), size_bytes) if size_bytes else b""
+    return (
+        value.data_type(),
+        tuple(value.shape()),
+        ctypes.string_at(value.data_ptr(), size_bytes) if size_bytes else b"",
+    )
 
 
 def bits(result):

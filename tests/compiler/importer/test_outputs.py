@@ -50,7 +50,7 @@ def test_a_generated_name_avoids_those_that_exist(imported, run, model):
 
 
 @pytest.mark.parametrize("outer", ["x", "w", "t"])
-def test_a_branch_may_return_an_outer_value_directly(imported, run, model, value, weight, outer):
+def test_a_branch_may_return_an_outer_value_directly(*, imported, run, model, value, weight, outer):
     then = helper.make_graph([], "then", [], [value(outer)])
     other = helper.make_graph([helper.make_node("Neg", ["x"], ["e"])], "else", [], [value("e")])
     nodes = [
@@ -60,8 +60,8 @@ def test_a_branch_may_return_an_outer_value_directly(imported, run, model, value
     inputs = ["x", value("c", [], TensorProto.BOOL)]
     loaded = imported(model(nodes, inputs, initializers=[weight("w", [[5, 5, 5, 5]])]))
     expected = {"x": X, "w": np.full((1, 4), 5, np.float32), "t": np.abs(X)}[outer]
-    assert run(loaded, {"x": X, "c": np.array(True)})["y"].tolist() == expected.tolist()
-    assert run(loaded, {"x": X, "c": np.array(False)})["y"].tolist() == (-X).tolist()
+    assert run(loaded, {"x": X, "c": np.bool_(1)})["y"].tolist() == expected.tolist()
+    assert run(loaded, {"x": X, "c": np.bool_(0)})["y"].tolist() == (-X).tolist()
 
 
 def test_a_branch_that_returns_one_value_twice_returns_it_twice(imported, run, model, value):
@@ -70,7 +70,7 @@ def test_a_branch_that_returns_one_value_twice_returns_it_twice(imported, run, m
     other = helper.make_graph(two, "else", [], [value("p"), value("q")])
     node = helper.make_node("If", ["c"], ["y", "z"], then_branch=then, else_branch=other)
     loaded = imported(model([node], ["x", value("c", [], TensorProto.BOOL)], ["y", "z"]))
-    results = run(loaded, {"x": X, "c": np.array(True)})
+    results = run(loaded, {"x": X, "c": np.bool_(1)})
     assert results["y"].tolist() == results["z"].tolist() == (-X).tolist()
 
 

@@ -3,6 +3,7 @@
 import os
 import zipfile
 
+import onnxruntime
 import pytest
 
 from trtc.profiles import ModelError, UsageError
@@ -101,3 +102,12 @@ def test_a_protobuf_without_a_graph_is_refused(imported, relu):
     relu.ClearField("graph")
     with pytest.raises(ModelError, match="without a graph"):
         imported(relu)
+
+
+def test_a_model_that_onnx_runtime_saved_in_its_own_format_is_named(imported, relu, tmp_path):
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "saved.ort")
+    options.add_session_config_entry("session.save_model_format", "ORT")
+    onnxruntime.InferenceSession(relu.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    with pytest.raises(ModelError, match=r"ONNX Runtime's own \.ort format"):
+        imported(tmp_path / "saved.ort")

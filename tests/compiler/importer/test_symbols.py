@@ -1,7 +1,8 @@
 """Every dynamic axis of an input has a symbol that can be typed."""
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from trtc.compiler.symbols import axis_name, is_nameless, is_typable, look_alikes, typable_name

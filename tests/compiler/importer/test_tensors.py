@@ -7,9 +7,7 @@ from onnx import TensorProto, helper, numpy_helper
 from trtc.compiler.passes.tensors import LAYOUTS, check_tensor
 from trtc.profiles import ModelError
 
-ELEMENT_TYPES = [
-    (name, TensorProto.DataType.Value(name)) for name in TensorProto.DataType.keys() if name != "UNDEFINED"
-]
+ELEMENT_TYPES = [(name, number) for name, number in TensorProto.DataType.items() if name != "UNDEFINED"]
 
 
 def test_huge_dims_without_data_are_refused_without_allocation(imported, relu):
@@ -36,7 +34,7 @@ def test_the_sizes_of_every_element_type_are_those_that_onnx_writes(name, number
             check_tensor(helper.make_tensor("w", number, [count], array), "w")
         check_tensor(tensor, "w")
         tensor.dims[0] = count + 8
-        with pytest.raises(ModelError, match="need .* found"):
+        with pytest.raises(ModelError, match=r"need .* found"):
             check_tensor(tensor, "w")
 
 
@@ -54,7 +52,7 @@ def test_the_sizes_of_every_element_type_are_those_that_onnx_writes(name, number
     ],
 )
 @pytest.mark.parametrize("place", ["initializer", "constant", "subgraph", "function"])
-def test_a_contradiction_is_found_wherever_the_tensor_stands(imported, model, value, change, words, place):
+def test_a_contradiction_is_found_wherever_the_tensor_stands(*, imported, model, value, change, words, place):
     tensor = TensorProto(**{"name": "w", "data_type": TensorProto.FLOAT, **change})
     constant = helper.make_node("Constant", [], ["k"], "c", value=tensor)
     nodes = [helper.make_node("Relu", ["x"], ["y"])]

@@ -60,7 +60,7 @@ def test_no_opset_import_at_all_is_refused(imported, relu):
 
 def test_two_versions_of_one_domain_are_refused_under_either_spelling(imported, model):
     proto = model([helper.make_node("Relu", ["x"], ["y"])], opsets={"": 17, "ai.onnx": 18})
-    with pytest.raises(ModelError, match="ai.onnx twice, as 17 and 18"):
+    with pytest.raises(ModelError, match=r"ai\.onnx twice, as 17 and 18"):
         imported(proto)
 
 

@@ -1,0 +1,33 @@
+"""All benchmarks, one table; ``make bench`` runs this. ``--only NAME`` runs one."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import loading
+import memory
+import overhead
+import sizes
+import threads
+from measuring import Report
+
+ALL = {"overhead": overhead, "sizes": sizes, "loading": loading, "memory": memory, "threads": threads}
+
+
+def main() -> None:
+    """Run them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=ALL, action="append", help="run this one; repeat for several")
+    parser.add_argument("--json", type=Path, default=Path("out/bench.json"), help="where to write the figures")
+    given = parser.parse_args()
+    report = Report()
+    for name in given.only or ALL:
+        ALL[name].measure(report)
+    report.show()
+    report.write(given.json)
+    print(f"figures written to {given.json}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""A real model at varying sizes: padded to buckets, and in the mode that the plan chose, against plain ONNX Runtime."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from measuring import Figure, Report, quartiles, us
+from models import BUCKETS, build_minilm, minilm_path, minilm_request, padded, plain_session
+from trtc.runtime import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import onnxruntime
+
+REQUESTS, ROUNDS = 48, 9
+NAMES = ["output", "463", "onnx::Shape_422", "461"]
+Feeds = dict[str, np.ndarray]
+
+
+def measure(report: Report) -> None:
+    """Add the figures."""
+    rng = np.random.default_rng(0)
+    sizes = [(int(rng.integers(1, 5)), int(rng.integers(b - 15, b + 1))) for b in BUCKETS for _ in range(REQUESTS // 8)]
+    requests = [minilm_request(rng, rows, length) for rows, length in sizes]
+    rng.shuffle(requests)  # type: ignore[arg-type]
+    how = f"{REQUESTS} requests over 8 profiles, {ROUNDS} rounds, each request in turns"
+    with tempfile.TemporaryDirectory() as work:
+        bucket, chosen = build_minilm(Path(work), "bucket"), build_minilm(Path(work), "auto")
+        plain = plain_session(minilm_path(), threads=1)
+        with load(bundle := bucket, threads=1) as session:
+            run_sizes = [session.explain(_sizes(r)).run_sizes or {} for r in requests]
+            wide = [
+                padded(r, s["batch_size"], s["sequence_length"]) for r, s in zip(requests, run_sizes, strict=True)
+            ]
+            _pairs(report, f"{bundle.stem}: padded, same padded shapes for the peer, 1 thread",
+                   session.run, plain, requests, wide, how)  # fmt: skip
+        with load(chosen, threads=1) as session:
+            mode = session.explain().execution.mode
+            _pairs(report, f"mode chosen ({mode}), exact shapes for the peer, 1 thread", session.run, plain, requests,
+                   requests, how)  # fmt: skip
+        del plain
+        _as_planned(report, chosen, requests)
+
+
+def _pairs(
+    report: Report, name: str, ours: Callable[[Feeds], object], plain: onnxruntime.InferenceSession,
+    ours_feeds: Sequence[Feeds], peer_feeds: Sequence[Feeds], how: str,
+) -> None:  # fmt: skip
+    """Time each request on both sides in turns; one ratio a round."""
+    a: list[float] = []
+    b: list[float] = []
+    ratios = []
+    for i in range(ROUNDS + 1):
+        mine = theirs = 0.0
+        for k, (feeds, wide) in enumerate(zip(ours_feeds, peer_feeds, strict=True)):
+            for side in (0, 1) if (i + k) % 2 else (1, 0):
+                start = time.perf_counter()
+                if side:
+                    ours(feeds)
+                else:
+                    plain.run(NAMES, wide)
+                taken = time.perf_counter() - start
+                mine, theirs = mine + taken * side, theirs + taken * (1 - side)
+        if i:
+            a.append(mine / len(ours_feeds))
+            b.append(theirs / len(ours_feeds))
+            ratios.append(mine / theirs)
+    report.add(
+        Figure(name, us(statistics.median(a)), us(statistics.median(b)), statistics.median(ratios), 1.02,
+               quartiles(ratios), how)
+    )  # fmt: skip
+
+
+def _as_planned(report: Report, bundle: Path, requests: Sequence[Feeds]) -> None:
+    """As a user meets both: our plan against ONNX Runtime's defaults, alone and with as many callers as slots."""
+    with load(bundle) as session:
+        execution = session.explain().execution
+        label = f"{execution.slots} slots of {execution.threads} threads"
+        callers = execution.slots
+        ours: dict[int, list[float]] = {1: [], callers: []}
+        peer: dict[int, list[float]] = {1: [], callers: []}
+        plain = plain_session(minilm_path())
+        for i in range(ROUNDS + 1):
+            for count in ours:
+                for side in (0, 1) if i % 2 else (1, 0):
+                    run = session.run if side else lambda feeds: plain.run(NAMES, feeds)
+                    _drive(run, requests[:8], count)  # the other side's threads come to rest
+                    taken = _drive(run, requests, count)
+                    if i:
+                        (ours if side else peer)[count].append(taken / len(requests))
+    for count in ours:
+        ratios = [x / y for x, y in zip(ours[count], peer[count], strict=True)]
+        who = "one caller" if count == 1 else f"{count} callers"
+        report.add(
+            Figure(
+                f"as planned ({label}), {who}, ONNX Runtime's defaults for the peer",
+                us(statistics.median(ours[count])), us(statistics.median(peer[count])), statistics.median(ratios),
+                1.02 if count > 1 else None, quartiles(ratios), f"seconds per request, {ROUNDS} rounds in turns",
+            )
+        )  # fmt: skip
+
+
+def _drive(run: Callable[[Feeds], object], requests: Sequence[Feeds], callers: int) -> float:
+    """Run all requests from a number of threads; seconds in all."""
+    left = iter(requests)
+    lock = threading.Lock()
+
+    def work() -> None:
+        while True:
+            with lock:
+                feeds = next(left, None)
+            if feeds is None:
+                return
+            run(feeds)
+
+    start = time.perf_counter()
+    if callers == 1:
+        work()
+    else:
+        threads = [threading.Thread(target=work) for _ in range(callers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return time.perf_counter() - start
+
+
+def _sizes(feeds: Feeds) -> dict[str, int]:
+    rows, length = feeds["input_ids"].shape
+    return {"batch_size": rows, "sequence_length": length}
+
+
+if __name__ == "__main__":
+    only = Report()
+    measure(only)
+    only.show()
