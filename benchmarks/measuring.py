@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+
 from trtc.engines.host import this_host
 
 if TYPE_CHECKING:

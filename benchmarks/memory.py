@@ -33,31 +33,32 @@ def measure(report: Report) -> None:
     with tempfile.TemporaryDirectory() as work:
         bundle = build_minilm(Path(work), "auto")
         ours, peer = (_child("resident", str(path)) for path in (bundle, minilm_path()))
+        note = (
+            f"{TRAFFIC} requests from {ours['callers']} callers, batch 1..4, 1..128 tokens; growth of VmRSS over the "
+            f"imported library; the peak (VmHWM) is {ours['peak_kib'] / peer['peak_kib']:.3f} of the peer's"
+        )
         report.add(
             Figure(
-                "resident memory after the same traffic", f"{ours['grown_kib'] / 1024:.0f} MiB",
-                f"{peer['grown_kib'] / 1024:.0f} MiB", ours["grown_kib"] / peer["grown_kib"], 1.05,
-                note=f"{TRAFFIC} requests from {ours['callers']} callers, batch 1..4, 1..128 tokens; growth of VmRSS over "
-                f"the imported library; VmHWM {ours['peak_kib'] / peak:.3f} of the peer's" if (peak := peer["peak_kib"]) else "",
+                "resident memory after the same traffic",
+                f"{ours['grown_kib'] / 1024:.0f} MiB",
+                f"{peer['grown_kib'] / 1024:.0f} MiB",
+                ours["grown_kib"] / peer["grown_kib"],
+                1.05,
+                note=note,
             )
-        )  # fmt: skip
+        )
         _model, tiny = build_tiny(Path(work), 1, 1)
         for name, path, calls in (("MiniLM-L3", bundle, MINILM_CALLS), ("tiny model", tiny, TINY_CALLS)):
             found = _child("grow", str(path), str(calls))
-            note = (
-                f"arena counter grew by {found['allocations']} (bar 0), a planted reservation was "
-                f"{'seen' if found['planted'] == 1 else 'NOT SEEN'}; malloc in use grew by {found['malloc_kib']:.0f} KiB"
-            )
-            report.add(
-                Figure(
-                    f"resident growth over {calls} further calls, {name}", f"{found['grown_kib']:.0f} KiB", "-",
-                    found["grown_kib"] / BAR_KIB, 1.0, note=note + "; ratio is to 2 MiB",
-                )
-            )  # fmt: skip
-            report.add(
-                Figure(f"arena counter over these calls, {name}", str(found["allocations"]), "-",
-                       float(found["allocations"]), 0.0, note="must be exactly 0")
-            )  # fmt: skip
+            seen = "seen" if found["planted"] == 1 else "NOT SEEN"
+            note = f"ratio is to 2 MiB; malloc in use grew by {found['malloc_kib']:.0f} KiB"
+            grown = f"{found['grown_kib']:.0f} KiB"
+            what = f"resident growth over {calls} further calls, {name}"
+            report.add(Figure(what, grown, "-", found["grown_kib"] / BAR_KIB, 1.0, note=note))
+            what = f"arena reservations over these calls, {name}"
+            note = f"must be exactly 0; a planted reservation was {seen}"
+            allocations = found["allocations"]
+            report.add(Figure(what, f"{allocations:.0f}", "-", float(allocations), 0.0, note=note))
 
 
 def _child(*arguments: str) -> dict[str, float]:
@@ -69,6 +70,7 @@ def _child(*arguments: str) -> dict[str, float]:
 def resident(path: Path) -> dict[str, float]:
     """Load one side, run the same traffic with the same concurrency, and read this process's memory."""
     import onnxruntime  # noqa: F401 (both sides pay for the library before the count starts)
+
     import trtc.runtime
 
     rng = np.random.default_rng(3)
@@ -84,7 +86,9 @@ def resident(path: Path) -> dict[str, float]:
     return {"grown_kib": status_kib("VmRSS") - before, "peak_kib": status_kib("VmHWM") - before, "callers": callers}
 
 
-def _traffic(run: Callable[[dict[str, np.ndarray]], object], requests: list[dict[str, np.ndarray]], callers: int) -> None:
+def _traffic(
+    run: Callable[[dict[str, np.ndarray]], object], requests: list[dict[str, np.ndarray]], callers: int
+) -> None:
     def work(i: int) -> None:
         for feeds in requests[i::callers]:
             run(feeds)

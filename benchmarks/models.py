@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper
+
 from trtc.compiler.options import BuildOptions
 from trtc.compiler.pipeline import build
 from trtc.profiles.grammar import ShapeOptions
@@ -47,9 +48,7 @@ BUCKETS = (16, 32, 48, 64, 80, 96, 112, 128)
 def build_minilm(folder: Path, mode: str) -> Path:
     """Build MiniLM-L3 with eight profiles."""
     bundle = folder / f"minilm-{mode}.trtc"
-    shapes = ShapeOptions(
-        dim=("batch_size=1..8",), buckets=("sequence_length=" + ",".join(map(str, BUCKETS)),)
-    )
+    shapes = ShapeOptions(dim=("batch_size=1..8",), buckets=("sequence_length=" + ",".join(map(str, BUCKETS)),))
     options = BuildOptions(
         shapes=shapes,
         pads=("sequence_length", "batch_size"),

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from measuring import Figure, Report, quartiles, us
 from models import BUCKETS, build_minilm, minilm_path, minilm_request, padded, plain_session
+
 from trtc.runtime import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import onnxruntime
 
 REQUESTS, ROUNDS = 48, 9
 NAMES = ["output", "463", "onnx::Shape_422", "461"]
@@ -30,33 +30,31 @@ def measure(report: Report) -> None:
     sizes = [(int(rng.integers(1, 5)), int(rng.integers(b - 15, b + 1))) for b in BUCKETS for _ in range(REQUESTS // 8)]
     requests = [minilm_request(rng, rows, length) for rows, length in sizes]
     rng.shuffle(requests)  # type: ignore[arg-type]
-    how = f"{REQUESTS} requests over 8 profiles, {ROUNDS} rounds, each request in turns"
     with tempfile.TemporaryDirectory() as work:
         bucket, chosen = build_minilm(Path(work), "bucket"), build_minilm(Path(work), "auto")
         plain = plain_session(minilm_path(), threads=1)
-        with load(bundle := bucket, threads=1) as session:
+        with load(bucket, threads=1) as session:
             run_sizes = [session.explain(_sizes(r)).run_sizes or {} for r in requests]
-            wide = [
-                padded(r, s["batch_size"], s["sequence_length"]) for r, s in zip(requests, run_sizes, strict=True)
-            ]
-            _pairs(report, f"{bundle.stem}: padded, same padded shapes for the peer, 1 thread",
-                   session.run, plain, requests, wide, how)  # fmt: skip
+            wide = [padded(r, s["batch_size"], s["sequence_length"]) for r, s in zip(requests, run_sizes, strict=True)]
+            figures = _in_turns(session.run, requests, lambda feeds: plain.run(NAMES, feeds), wide)
+            report.add(_figure("padded to buckets, the same padded shapes for the peer, 1 thread", figures))
         with load(chosen, threads=1) as session:
             mode = session.explain().execution.mode
-            _pairs(report, f"mode chosen ({mode}), exact shapes for the peer, 1 thread", session.run, plain, requests,
-                   requests, how)  # fmt: skip
+            figures = _in_turns(session.run, requests, lambda feeds: plain.run(NAMES, feeds), requests)
+            report.add(_figure(f"mode chosen ({mode}), exact shapes for the peer, 1 thread", figures))
         del plain
         _as_planned(report, chosen, requests)
 
 
-def _pairs(
-    report: Report, name: str, ours: Callable[[Feeds], object], plain: onnxruntime.InferenceSession,
-    ours_feeds: Sequence[Feeds], peer_feeds: Sequence[Feeds], how: str,
-) -> None:  # fmt: skip
-    """Time each request on both sides in turns; one ratio a round."""
+Run = "Callable[[Feeds], object]"
+
+
+def _in_turns(
+    ours: Run, ours_feeds: Sequence[Feeds], peer: Run, peer_feeds: Sequence[Feeds]
+) -> tuple[list[float], list[float]]:
+    """Time each request on both sides in turns; mean seconds of a request for each round and side."""
     a: list[float] = []
     b: list[float] = []
-    ratios = []
     for i in range(ROUNDS + 1):
         mine = theirs = 0.0
         for k, (feeds, wide) in enumerate(zip(ours_feeds, peer_feeds, strict=True)):
@@ -65,17 +63,28 @@ def _pairs(
                 if side:
                     ours(feeds)
                 else:
-                    plain.run(NAMES, wide)
+                    peer(wide)
                 taken = time.perf_counter() - start
                 mine, theirs = mine + taken * side, theirs + taken * (1 - side)
         if i:
             a.append(mine / len(ours_feeds))
             b.append(theirs / len(ours_feeds))
-            ratios.append(mine / theirs)
-    report.add(
-        Figure(name, us(statistics.median(a)), us(statistics.median(b)), statistics.median(ratios), 1.02,
-               quartiles(ratios), how)
-    )  # fmt: skip
+    return a, b
+
+
+def _figure(name: str, times: tuple[list[float], list[float]], bar: float | None = 1.02) -> Figure:
+    ours, peer = times
+    ratios = [x / y for x, y in zip(ours, peer, strict=True)]
+    how = f"seconds per request, {REQUESTS} requests over 8 profiles, {ROUNDS} rounds, in turns"
+    return Figure(
+        name,
+        us(statistics.median(ours)),
+        us(statistics.median(peer)),
+        statistics.median(ratios),
+        bar,
+        quartiles(ratios),
+        how,
+    )
 
 
 def _as_planned(report: Report, bundle: Path, requests: Sequence[Feeds]) -> None:
@@ -95,16 +104,10 @@ def _as_planned(report: Report, bundle: Path, requests: Sequence[Feeds]) -> None
                     taken = _drive(run, requests, count)
                     if i:
                         (ours if side else peer)[count].append(taken / len(requests))
-    for count in ours:
-        ratios = [x / y for x, y in zip(ours[count], peer[count], strict=True)]
+    for count, times in ours.items():
         who = "one caller" if count == 1 else f"{count} callers"
-        report.add(
-            Figure(
-                f"as planned ({label}), {who}, ONNX Runtime's defaults for the peer",
-                us(statistics.median(ours[count])), us(statistics.median(peer[count])), statistics.median(ratios),
-                1.02 if count > 1 else None, quartiles(ratios), f"seconds per request, {ROUNDS} rounds in turns",
-            )
-        )  # fmt: skip
+        name = f"as planned ({label}), {who}, ONNX Runtime's defaults for the peer"
+        report.add(_figure(name, (times, peer[count])))
 
 
 def _drive(run: Callable[[Feeds], object], requests: Sequence[Feeds], callers: int) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from measuring import Figure, Report
 from models import build_minilm, minilm_path, minilm_request, plain_session
+
 from trtc.runtime import load
 
 CALLS, THREADS, DISTINCT = 2000, 4, 60
@@ -27,7 +28,7 @@ def measure(report: Report) -> None:
             def work_on(start: int) -> None:
                 for call in range(start, CALLS, THREADS):
                     i = call % DISTINCT
-                    got = session.run(requests[i])["461"]  # noqa: B023 (joined before the loop goes on)
+                    got = session.run(requests[i])["461"]
                     allowed = 1e-5 + 1e-4 * np.abs(expected[i]).max()
                     if got.shape != expected[i].shape or np.abs(got - expected[i]).max() > allowed:
                         wrong.append(call)  # noqa: B023

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trtc.compiler.empty_sizes import symbols_that_may_be_empty
 from trtc.compiler.plan import Plan, merged_profiles, symbol_ranges_of, tightened
 from trtc.compiler.probes.subject import Subject
 from trtc.compiler.reference import Unavailable, onnx_evaluator, open_reference
@@ -14,14 +15,14 @@ from trtc.compiler.samples import load_samples
 from trtc.compiler.signature import SourceOptions, find_signature, model_inputs
 from trtc.engines.registry import backend_for_target
 from trtc.engines.signature import Signature
-from trtc.profiles import Ladder, TrtcError, dim_value
+from trtc.profiles import Ladder
 from trtc.profiles.grammar import derived_inputs, pad_rules, profiles_from_options, require_closed, val_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trtc.compiler.model import Model
-    from trtc.compiler.options import BuildOptions, Progress
+    from trtc.compiler.options import BuildOptions, Setting
     from trtc.compiler.reference import Reference
     from trtc.compiler.samples import Samples
     from trtc.compiler.signature import SignatureResult
@@ -79,14 +80,15 @@ def read_declarations(model: Model, options: BuildOptions) -> Declared:
     return Declared(profiles, samples, val_ranges(options.val_ranges))
 
 
-def analyse(model: Model, declared: Declared, options: BuildOptions, threads: int, progress: Progress) -> Analysis:
+def analyse(model: Model, declared: Declared, setting: Setting) -> Analysis:
     """Run the model at many sizes, find its signature, and settle the plan.
 
     Raises:
         UsageError, ModelError: as ``find_signature`` and the grammars.
     """
+    options, progress = setting.options, setting.progress
     progress.stage("running the model to find how its sizes relate")
-    reference = open_reference(model, threads)
+    reference = open_reference(model, setting.threads)
     ranges = symbol_ranges_of(declared.profiles)
     source = SourceOptions(declared.samples, dict(declared.val_ranges), options.seed)
     found = find_signature(model, reference, source, ranges)
@@ -94,7 +96,7 @@ def analyse(model: Model, declared: Declared, options: BuildOptions, threads: in
         progress.note(note)
     signature = found.signature
     profiles = merged_profiles(declared.profiles, found.merges)
-    profiles = tightened(profiles, found.workable, _lowest(found, reference, ranges))
+    profiles = tightened(profiles, found.workable, _lowest(model, found, ranges))
     dims = signature.input_dims
     rules = pad_rules(options.pads, options.fills, dims, accept_error=options.accept_padding_error)
     plan = Plan(signature, Ladder(profiles), rules, derived_inputs(options.derives, dims), options.targets)
@@ -114,30 +116,11 @@ def analyse(model: Model, declared: Declared, options: BuildOptions, threads: in
     return Analysis(plan, subject, (reference, second), found, "")
 
 
-def _lowest(found: SignatureResult, reference: Reference, ranges: Mapping[str, Range]) -> dict[str, int]:
-    """Find the symbols of open range for which even the empty size runs and gives what the relations say."""
-    lowest: dict[str, int] = {}
-    rng = np.random.default_rng(0)
-    for symbol, rule in found.workable.items():
-        lowest[symbol] = rule.min
-        if symbol in ranges:
-            continue
-        sizes = {**found.base, symbol: 0}
-        try:
-            outputs = reference.run(found.values.feeds(sizes, rng))
-        except (TrtcError, ValueError, ArithmeticError):
-            continue
-        if all(
-            spec.dims is None or getattr(outputs[spec.name], "shape", None) == _shape(spec.dims, sizes)
-            for spec in found.signature.outputs
-            if spec.in_memory and spec.dims is not None and None not in spec.dims
-        ):
-            lowest[symbol] = 0
-    return lowest
-
-
-def _shape(dims: tuple[object, ...], sizes: Mapping[str, int]) -> tuple[int | None, ...]:
-    return tuple(dim_value(dim, sizes) for dim in dims)  # type: ignore[arg-type]
+def _lowest(model: Model, found: SignatureResult, ranges: Mapping[str, Range]) -> dict[str, int]:
+    """Return the smallest size of each symbol: 0 where the range is open and even the empty size runs."""
+    asked = [symbol for symbol in found.workable if symbol not in ranges]
+    empty = symbols_that_may_be_empty(model, found.signature, found.values, found.base, asked)
+    return {symbol: 0 if symbol in empty else rule.min for symbol, rule in found.workable.items()}
 
 
 def _limits(found: SignatureResult) -> dict[str, tuple[float, float]]:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trtc.compiler.measure import Measured, measure
+from trtc.compiler.measure import Measured, MeasureOptions, measure
 from trtc.compiler.probes.subject import reduced
 from trtc.compiler.scratch import NOT_MEASURED, Trial, scratch_bytes
 from trtc.compiler.tolerance import Tolerance
 from trtc.compiler.verify import Padding, VerifyOptions, verify_engine
 from trtc.engines.build import EngineRequest
-from trtc.engines.host import this_host
 from trtc.engines.layout import plan_layout
 from trtc.engines.manifest import BlobFile, EngineRecord, Execution, ProfileMemory
 from trtc.engines.registry import backend_for_target
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from trtc.compiler.analysis import Analysis
     from trtc.compiler.model import Model
-    from trtc.compiler.options import BuildOptions, Progress
+    from trtc.compiler.options import Setting
     from trtc.engines.build import BuiltEngine
     from trtc.engines.manifest import Evidence, Verification
     from trtc.engines.protocol import Engine
@@ -52,14 +51,7 @@ class Constructed:
     measured: Measured
 
 
-def construct(
-    model: Model,
-    analysis: Analysis,
-    evidence: tuple[Evidence, ...],
-    options: BuildOptions,
-    folder: Path,
-    progress: Progress,
-) -> Constructed:
+def construct(model: Model, analysis: Analysis, evidence: tuple[Evidence, ...], setting: Setting) -> Constructed:
     """Build, verify and measure.
 
     Raises:
@@ -70,25 +62,24 @@ def construct(
     files: dict[str, Path] = {}
     measured: Measured | None = None
     padding = Padding(analysis.plan.padding, evidence)
+    options, progress = setting.options, setting.progress
     for target in options.targets:
         backend = backend_for_target(target)
         progress.stage(f"building the engine for target {target}")
-        work = folder / target
+        work = setting.folder / target
         work.mkdir()
-        built = _build(backend, model, analysis, options, work)
+        built = _build(backend, model, analysis, work, setting.threads)
         files |= built.files
         if not backend.computes:
             records.append(_record(backend, built, (), _memory(analysis, {})))
             continue
         opener = _Opener(backend, built, analysis.plan.signature)
-        verification = _verify(opener.open(1), analysis, padding, options, target, progress)
+        verification = _verify(opener.open(1), analysis, padding, target, setting)
         if measured is None:
             progress.stage("measuring")
-            allowed = options.threads or this_host().threads
-            measured = measure(
-                opener.open, analysis.subject, analysis.plan.padding, options.mode, options.measure_s, allowed
-            )
-        scratch = _scratch(opener, analysis, measured, folder) if options.measure_s > 0 else {}
+            wanted = MeasureOptions(options.mode, options.measure_s, setting.threads)
+            measured = measure(opener.open, analysis.subject, analysis.plan.padding, wanted)
+        scratch = _scratch(opener, analysis, measured, setting.folder) if options.measure_s > 0 else {}
         records.append(_record(backend, built, verification, _memory(analysis, scratch)))
     fallback = Measured(Execution(mode="bucket" if options.mode == "bucket" else "exact"), ())
     return Constructed(tuple(records), files, measured or fallback)
@@ -109,25 +100,26 @@ class _Opener:
         return self._backend.load(self._files, self._record, self._signature, threads)
 
 
-def _build(backend: Backend, model: Model, analysis: Analysis, options: BuildOptions, work: Path) -> BuiltEngine:
+def _build(backend: Backend, model: Model, analysis: Analysis, work: Path, threads: int) -> BuiltEngine:
     request = EngineRequest(
         model_path=model.path,
         folder=work,
         signature=analysis.plan.signature,
         ladder=analysis.plan.ladder,
-        threads=options.threads or this_host().threads,
+        threads=threads,
     )
     built: BuiltEngine = backend.build_module().build_engine(request)
     return built
 
 
 def _verify(
-    engine: Engine, analysis: Analysis, padding: Padding, options: BuildOptions, target: str, progress: Progress
+    engine: Engine, analysis: Analysis, padding: Padding, target: str, setting: Setting
 ) -> tuple[Verification, ...]:
-    progress.stage(f"comparing the engine for target {target} with {' and '.join(r.name for r in analysis.references)}")
-    verify = VerifyOptions(
-        tolerance=Tolerance(options.atol, options.rtol), seed=options.seed, budget_s=options.verify_s
-    )
+    options = setting.options
+    names = " and ".join(reference.name for reference in analysis.references)
+    setting.progress.stage(f"comparing the engine for target {target} with {names}")
+    tolerance = Tolerance(options.atol, options.rtol)
+    verify = VerifyOptions(tolerance=tolerance, seed=options.seed, budget_s=options.verify_s)
     try:
         found = verify_engine(engine, analysis.subject, analysis.references, padding, verify)
     finally:

@@ -31,6 +31,21 @@ SIZES_PER_PROFILE = 4
 
 
 @dataclass(frozen=True, slots=True)
+class MeasureOptions:
+    """What to measure.
+
+    Attributes:
+        wanted: a mode that the user fixed, or ``auto``.
+        budget_s: seconds for everything; 0 measures nothing.
+        threads: processors that this process may use.
+    """
+
+    wanted: WantedMode
+    budget_s: float
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
     """What was measured.
 
@@ -44,12 +59,7 @@ class Measured:
 
 
 def measure(
-    open_engine: Callable[[int], Engine],
-    subject: Subject,
-    rules: Sequence[PadRule],
-    wanted: WantedMode,
-    budget_s: float,
-    allowed_threads: int,
+    open_engine: Callable[[int], Engine], subject: Subject, rules: Sequence[PadRule], options: MeasureOptions
 ) -> Measured:
     """Measure and choose.
 
@@ -57,54 +67,58 @@ def measure(
         open_engine: opens the engine with a number of threads for each call.
         subject: signature, ladder, values.
         rules: accepted padding.
-        wanted: a mode that the user fixed, or ``auto``.
-        budget_s: seconds for everything; 0 measures nothing.
-        allowed_threads: processors that this process may use.
+        options: what to measure, and for how long.
     """
-    fixed: Mode = "bucket" if wanted == "bucket" else "exact"
-    if budget_s <= 0:
+    fixed: Mode = "bucket" if options.wanted == "bucket" else "exact"
+    if options.budget_s <= 0:
         return Measured(Execution(mode=fixed, reason="nothing was measured (--measure-seconds 0)"), ())
-    figures: dict[str, float] = {}
     rng = np.random.default_rng(0)
-    slots, threads, why = _choose_threads(open_engine, subject, budget_s / 2, allowed_threads, figures)
-    engine = open_engine(threads)
+    way = _choose_threads(open_engine, subject, options)
+    engine = open_engine(way.threads)
     try:
         cost_s = tuple(
-            _median_s(_prepared(engine, subject, rules, _closed(p), rng), budget_s / 8) if _closed(p) else 0.0
+            _median_s(_prepared(engine, subject, rules, _closed(p), rng), options.budget_s / 8) if _closed(p) else 0.0
             for p in subject.ladder.profiles
         )
-        mode, reason = fixed, f"sizes run {fixed}, as asked" if wanted != "auto" else ""
-        if wanted == "auto":
-            mode, reason = _choose_mode(engine, subject, rules, cost_s, budget_s / 4, figures)
+        mode: Mode = fixed
+        figures: dict[str, float] = {}
+        reason = f"sizes run {fixed}, as asked"
+        if options.wanted == "auto":
+            exact_s, bucket_s = _exact_against_bucket(engine, subject, rules, cost_s, options.budget_s / 4)
+            figures = {"exact_s": exact_s, "bucket_s": bucket_s} if bucket_s else {}
+            mode, reason = _mode_from(exact_s, bucket_s)
     finally:
         engine.close()
-    execution = Execution(mode=mode, slots=slots, threads=threads, reason=f"{reason}; {why}", measured=figures)
+    execution = Execution(
+        mode=mode,
+        slots=way.slots,
+        threads=way.threads,
+        reason=f"{reason}; {way.reason}",
+        measured=figures | way.figures,
+    )
     return Measured(execution, cost_s if all(cost_s) else ())
 
 
-def _choose_mode(
-    engine: Engine,
-    subject: Subject,
-    rules: Sequence[PadRule],
-    cost_s: Sequence[float],
-    budget_s: float,
-    figures: dict[str, float],
-) -> tuple[Mode, str]:
-    """Compare exact runs with padded ones, over sizes that each profile would take."""
+def _mode_from(exact_s: float, bucket_s: float) -> tuple[Mode, str]:
+    """Decide from seconds; both 0 where nothing may be padded."""
+    if not bucket_s:
+        return "exact", "nothing may be padded up to a bucket"
+    if exact_s <= bucket_s:
+        return "exact", f"exact sizes take {exact_s / bucket_s:.2f} of the time of padded ones here"
+    return "bucket", f"padded sizes take {bucket_s / exact_s:.2f} of the time of exact ones here"
+
+
+def _exact_against_bucket(
+    engine: Engine, subject: Subject, rules: Sequence[PadRule], cost_s: Sequence[float], budget_s: float
+) -> tuple[float, float]:
+    """Mean seconds of exact runs and of padded ones, over sizes that each profile would take."""
     padded = frozenset(rule.symbol for rule in rules)
     pairs = _sizes_to_compare(subject, padded)
     if not padded or not pairs:
-        return "exact", "nothing may be padded up to a bucket"
+        return 0.0, 0.0
     rng = np.random.default_rng(0)
-    exact_s = bucket_s = 0.0
-    for sizes, index in pairs:
-        exact_s += _median_s(_prepared(engine, subject, rules, sizes, rng), budget_s / len(pairs))
-        bucket_s += cost_s[index]
-    figures |= {"exact_s": exact_s / len(pairs), "bucket_s": bucket_s / len(pairs)}
-    ratio = exact_s / bucket_s
-    if ratio <= 1:
-        return "exact", f"exact sizes take {ratio:.2f} of the time of padded ones here"
-    return "bucket", f"padded sizes take {1 / ratio:.2f} of the time of exact ones here"
+    exact_s = sum(_median_s(_prepared(engine, subject, rules, sizes, rng), budget_s / len(pairs)) for sizes, _ in pairs)
+    return exact_s / len(pairs), sum(cost_s[index] for _, index in pairs) / len(pairs)
 
 
 def _sizes_to_compare(subject: Subject, padded: frozenset[str]) -> list[tuple[dict[str, int], int]]:
@@ -127,36 +141,43 @@ def _sizes_to_compare(subject: Subject, padded: frozenset[str]) -> list[tuple[di
     return pairs
 
 
-def _choose_threads(
-    open_engine: Callable[[int], Engine],
-    subject: Subject,
-    budget_s: float,
-    allowed: int,
-    figures: dict[str, float],
-) -> tuple[int, int, str]:
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How many calls run at once, with how many threads each, and what that rests on."""
+
+    slots: int
+    threads: int
+    reason: str
+    figures: dict[str, float]
+
+
+def _choose_threads(open_engine: Callable[[int], Engine], subject: Subject, options: MeasureOptions) -> _Way:
     """Choose how many calls run at once and with how many threads each."""
-    ways = [(1, 1)] if allowed == 1 else [(allowed, 1), (1, allowed), (allowed, allowed)]
+    allowed = options.threads
     sizes = _typical_sizes(subject)
-    if len(ways) == 1 or sizes is None:
-        return allowed, 1, "one processor" if allowed == 1 else "no typical size is known"
+    if allowed == 1 or sizes is None:
+        return _Way(allowed, 1, "one processor" if allowed == 1 else "no typical size is known", {})
+    ways = [(allowed, 1), (1, allowed), (allowed, allowed)]
+    share_s = options.budget_s / 2 / len(ways) / 2
     rates: dict[tuple[int, int], float] = {}
     lone_s: dict[tuple[int, int], float] = {}
-    for slots, threads in ways:
-        engine = open_engine(threads)
+    for way in ways:
+        engine = open_engine(way[1])
         try:
             rng = np.random.default_rng(2)
-            calls = [_prepared(engine, subject, (), sizes, rng) for _ in range(slots)]
-            lone_s[slots, threads] = _median_s(calls[0], budget_s / len(ways) / 2)
-            rates[slots, threads] = _calls_per_s(calls, budget_s / len(ways) / 2)
+            calls = [_prepared(engine, subject, (), sizes, rng) for _ in range(way[0])]
+            lone_s[way] = _median_s(calls[0], share_s)
+            rates[way] = _calls_per_s(calls, share_s)
         finally:
             engine.close()
-        figures[f"calls_per_s_{slots}x{threads}"] = rates[slots, threads]
-        figures[f"lone_call_s_{slots}x{threads}"] = lone_s[slots, threads]
     best = max(rates.values())
     slots, threads = min((way for way in ways if rates[way] >= NEARLY * best), key=lambda way: lone_s[way])
-    return slots, threads, (
+    reason = (
         f"{slots} at once with {threads} threads each gave {rates[slots, threads]:.0f} calls/s, the best way {best:.0f}"
     )
+    figures = {f"calls_per_s_{a}x{b}": rate for (a, b), rate in rates.items()}
+    figures |= {f"lone_call_s_{a}x{b}": seconds for (a, b), seconds in lone_s.items()}
+    return _Way(slots, threads, reason, figures)
 
 
 def _typical_sizes(subject: Subject) -> dict[str, int] | None:

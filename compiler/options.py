@@ -67,6 +67,23 @@ class Progress(Protocol):
         """Say how long the last like build took, when that is known."""
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What every stage of a build is given.
+
+    Attributes:
+        options: everything declared.
+        folder: private to this build, removed when it is over.
+        threads: that this process may use.
+        progress: told what is going on.
+    """
+
+    options: BuildOptions
+    folder: Path
+    threads: int
+    progress: Progress
+
+
 class Silent:
     """Progress that nobody watches."""
 

@@ -14,7 +14,7 @@ from trtc.compiler.cache import BuildCache, Built
 from trtc.compiler.cache_key import key_of
 from trtc.compiler.construct import construct
 from trtc.compiler.importer import load_model
-from trtc.compiler.options import Silent
+from trtc.compiler.options import Setting, Silent
 from trtc.compiler.prove import prove
 from trtc.engines.host import this_host
 from trtc.engines.manifest import SCHEMA, BuildRecord, Manifest, Source
@@ -69,6 +69,7 @@ def build(model_path: Path, output: Path, options: BuildOptions, progress: Progr
         progress.stage("loading the model")
         model = load_model(model_path, work_folder=Path(work) / "model", model_root=options.model_root)
         declared = read_declarations(model, options)
+        threads = options.threads or this_host().threads
         key = build_key(model, declared, options)
         # Without the cache a private one is used, so that both ways run the same code.
         cache = BuildCache.from_environment() if options.use_cache else BuildCache(Path(work) / "cache")
@@ -76,7 +77,7 @@ def build(model_path: Path, output: Path, options: BuildOptions, progress: Progr
         outcome = cache.get_or_build(
             key,
             output,
-            lambda folder: _build(model, declared, options, folder, key, progress),
+            lambda folder: _build(model, declared, key, Setting(options, folder, threads, progress)),
             on_wait=lambda: progress.stage("waiting for another process that builds the same"),
         )
     return BuildReport(output, outcome.manifest, outcome.hit, outcome.build_s, (*model.notes, *outcome.notes))
@@ -114,18 +115,16 @@ def library_versions() -> dict[str, str]:
     return found
 
 
-def _build(
-    model: Model, declared: Declared, options: BuildOptions, folder: Path, key: str, progress: Progress
-) -> Built:
+def _build(model: Model, declared: Declared, key: str, setting: Setting) -> Built:
     host = this_host()
-    threads = options.threads or host.threads
-    analysis = analyse(model, declared, options, threads, progress)
-    evidence = (analysis.found.evidence, *prove(analysis, options, progress))
-    made = construct(model, analysis, evidence, options, folder, progress)
+    options = setting.options
+    analysis = analyse(model, declared, setting)
+    evidence = (analysis.found.evidence, *prove(analysis, setting))
+    made = construct(model, analysis, evidence, setting)
     proto = model.proto
     metadata = {entry.key: entry.value for entry in proto.metadata_props}
     if sum(len(k) + len(v) for k, v in metadata.items()) > MAX_METADATA_BYTES:
-        progress.note(f"the model's metadata is larger than {MAX_METADATA_BYTES} bytes and is left out of the bundle")
+        setting.progress.note(f"the model's metadata has more than {MAX_METADATA_BYTES} bytes and is left out")
         metadata = {}
     manifest = Manifest(
         schema=SCHEMA,

@@ -79,9 +79,9 @@ def _intersection(name: str, symbol: str, a: Range, b: Range) -> Range:
     return Range(low, None if high is None else min(max(min(opts), low), high), high)
 
 
-def tightened(profiles: tuple[Profile, ...], workable: Mapping[str, SizeRule], lowest: Mapping[str, int]) -> tuple[
-    Profile, ...
-]:
+def tightened(
+    profiles: tuple[Profile, ...], workable: Mapping[str, SizeRule], lowest: Mapping[str, int]
+) -> tuple[Profile, ...]:
     """Start open ranges at the smallest size that was seen to run, and end them where larger sizes were seen to fail.
 
     Args:

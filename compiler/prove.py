@@ -12,7 +12,7 @@ from trtc.profiles import CheckError, sizes_text
 
 if TYPE_CHECKING:
     from trtc.compiler.analysis import Analysis
-    from trtc.compiler.options import BuildOptions, Progress
+    from trtc.compiler.options import Setting
     from trtc.engines.manifest import Evidence
 
 
@@ -20,7 +20,7 @@ class PaddingRefusedError(CheckError):
     """Padding that was declared changes answers. Exit code 1."""
 
 
-def prove(analysis: Analysis, options: BuildOptions, progress: Progress) -> tuple[Evidence, ...]:
+def prove(analysis: Analysis, setting: Setting) -> tuple[Evidence, ...]:
     """Run the experiments that the declared padding needs.
 
     Returns:
@@ -29,15 +29,13 @@ def prove(analysis: Analysis, options: BuildOptions, progress: Progress) -> tupl
     Raises:
         PaddingRefusedError: naming outputs, sizes and errors of everything that was refuted.
     """
-    rules = analysis.plan.padding
+    rules, options = analysis.plan.padding, setting.options
     if not rules:
         return ()
-    progress.stage("proving that padding does not change answers")
+    setting.progress.stage("proving that padding does not change answers")
     probe = ProbeOptions(tolerance=Tolerance(options.atol, options.rtol), seed=options.seed)
     reference = analysis.references[0]
-    found = [
-        probe_rows(analysis.subject, reference, rule.symbol, probe) for rule in rules if rule.side == "rows"
-    ]
+    found = [probe_rows(analysis.subject, reference, rule.symbol, probe) for rule in rules if rule.side == "rows"]
     found += probe_padding(analysis.subject, reference, rules, probe)
     refused = [e for e in found if not e.accepted and not e.deviation_accepted]
     if refused:

@@ -29,6 +29,7 @@ _QUIET = 4
 """ONNX Runtime's log level "fatal": its errors reach the caller as exceptions, printing them as well helps nobody."""
 _EVALUATOR_LIMIT_BYTES = 2**30
 """onnx's evaluator keeps a second copy of all weights; above this it is not worth its memory."""
+_BATCH_NORM_OPSET = 14
 _FAILING_NODE = re.compile(r"while running (\S+) node\. Name:'(.*?)' Status Message:", re.DOTALL)
 _NAMED_NODE = re.compile(r"[Nn]ode(?: with name)?:? ?[('\"]+([^'\")]+)")
 _SOURCE_PLACE = re.compile(r"/onnxruntime_src/\S+:\d+ ")
@@ -168,6 +169,10 @@ def onnx_evaluator(model: Model, feeds: Mapping[str, Any], budget_s: float = 2.0
 
     if model.size_bytes > _EVALUATOR_LIMIT_BYTES:
         return Unavailable(f"the model has {model.size_bytes} bytes, onnx's evaluator is used up to 1 GiB")
+    if _has_early_batch_norm(model.proto):
+        return Unavailable(
+            f"onnx's evaluator computes BatchNormalization before opset {_BATCH_NORM_OPSET} as in training"
+        )
     try:
         evaluator = ReferenceEvaluator(onnx.load(str(model.path)))
     except Exception as error:  # noqa: BLE001 (any failure of the foreign library means the same: not available)
@@ -178,6 +183,15 @@ def onnx_evaluator(model: Model, feeds: Mapping[str, Any], budget_s: float = 2.0
     except EngineError as error:
         return Unavailable(str(error))
     return reference
+
+
+def _has_early_batch_norm(proto: onnx.ModelProto) -> bool:
+    """Tell whether onnx's evaluator would compute a BatchNormalization from the batch's own mean and variance.
+
+    It decides by the attribute ``momentum``, which has a default below opset 14 and so is always there.
+    """
+    opset = max((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), default=_BATCH_NORM_OPSET)
+    return opset < _BATCH_NORM_OPSET and any(node.op_type == "BatchNormalization" for node in all_nodes(proto.graph))
 
 
 class _TooSlowError(Exception):

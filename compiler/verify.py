@@ -121,13 +121,18 @@ def verify_engine(
     tallies = {key: [_Tally(reference) for reference in references] for key in queues}
     started_s = time.monotonic()
     spent_s = [0.0] * len(references)
-    # Breadth first: when time runs out, every profile has been looked at before any was looked at twice.
-    for turn in zip_longest(*queues.values()):
+    further_s = min(options.further_budget_s, options.budget_s / 4)
+    # Breadth first: when time runs out, every profile has been looked at before any was looked at twice. The first
+    # look with the first reference is never cut off: a busy machine must not turn a good engine into a failed build.
+    for i_turn, turn in enumerate(zip_longest(*queues.values())):
         for key, point in zip(queues, turn, strict=True):
             if point is None:
                 continue
             late = time.monotonic() - started_s >= options.budget_s
-            due = [not late and (i == 0 or spent_s[i] < options.further_budget_s) for i in range(len(references))]
+            due = [
+                i_turn == 0 or not late if i == 0 else not late and spent_s[i] < further_s
+                for i in range(len(references))
+            ]
             for tally, runs in zip(tallies[key], due, strict=True):
                 tally.cut_off += not runs
             if any(due):

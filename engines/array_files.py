@@ -7,7 +7,6 @@ arrays; object arrays are pickles and are refused.
 
 from __future__ import annotations
 
-import io
 import os
 import zipfile
 from dataclasses import dataclass, field

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 _ML_DTYPES = frozenset(
-    ["bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float8e8m0", "int4", "uint4"]
-    + ["float4e2m1", "int2", "uint2"]
+    {"bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float8e8m0"}
+    | {"int4", "uint4", "float4e2m1", "int2", "uint2"}
 )
 _ML_NAMES = {
     "float8e4m3fn": "float8_e4m3fn",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from trtc.engines.manifest import Manifest, Mode
     from trtc.engines.protocol import Call, Engine
+    from trtc.engines.route import Region
     from trtc.runtime.slots import Slot
 
 
@@ -59,18 +60,24 @@ class Route:
     def __init__(self, plan: RoutePlan, slot: Slot, given: tuple[str, ...], made: Mapping[str, np.ndarray]) -> None:
         layout = plan.layout
         places = {name: array_at(slot.buffer, place) for name, place in layout.inputs.items()}
-        real = {name: places[name][plan.inputs[name].real] for name in layout.inputs}
+        real = {name: _part(places[name], plan.inputs[name].real) for name in layout.inputs}
         self.plan = plan
         self.inputs = tuple((i, real[name]) for i, name in enumerate(given) if name in real)
         self.constants: tuple[tuple[np.ndarray, Any], ...] = (
             *((real[name], array) for name, array in made.items()),
-            *((places[name][region], value) for name in layout.inputs for region, value in plan.inputs[name].fills),
+            *(
+                (_part(places[name], region), value)
+                for name in layout.inputs
+                for region, value in plan.inputs[name].fills
+            ),
         )
         self.repeats = tuple(
-            (places[name][to], places[name][source]) for name in places for to, source in plan.inputs[name].repeats
+            (_part(places[name], to), _part(places[name], source))
+            for name in places
+            for to, source in plan.inputs[name].repeats
         )
         self.outputs = {
-            name: _view_of(slot, array_at(slot.buffer, place)[plan.trims[name]])
+            name: _view_of(slot, _part(array_at(slot.buffer, place), plan.trims[name]))
             for name, place in layout.outputs.items()
         }
         self.copies = tuple((name, view.copy) for name, view in self.outputs.items())
@@ -99,6 +106,12 @@ class Route:
             if getrefcount(view) > most:  # noqa: PLR1730 (`max` is one more call)
                 most = getrefcount(view)
         return most
+
+
+def _part(array: np.ndarray, region: Region) -> np.ndarray:
+    """View a region. The ellipsis matters for rank 0, where numpy would hand out a copy of the number instead."""
+    part: np.ndarray = array[(*region, ...)]
+    return part
 
 
 def _view_of(slot: Slot, part: np.ndarray) -> np.ndarray:

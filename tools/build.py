@@ -25,7 +25,7 @@ SCHEMA = "trtc.build/1"
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON object (schema {SCHEMA}).")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 @click.pass_context
-def build(ctx: click.Context, model: Path, output: Path | None, **given: Any) -> None:
+def build(ctx: click.Context, /, model: Path, output: Path | None, **given: Any) -> None:
     """Compile MODEL (.onnx) into a bundle: find its symbols, prove what may be padded, build, verify.
 
     \b

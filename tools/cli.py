@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from importlib import import_module
 from importlib.metadata import version
+from typing import Any, NoReturn
 
 import click
 
-from trtc.profiles import TrtcError
+from trtc.profiles import TrtcError, unknown_name
+from trtc.tools.extras import missing_library
 
-VERBS = ("build", "run", "inspect", "verify", "check", "doctor")
+VERBS = {
+    "build": "Compile a model into a bundle.",
+    "run": "Run a bundle.",
+    "inspect": "Show what a model takes, or what a bundle holds.",
+    "verify": "Compare the engines of a bundle with its model.",
+    "check": "Say what a build would support and refuse.",
+    "doctor": "Show what this machine offers.",
+}
+ENVIRONMENT = 4
+INTERNAL = 70
+"""``EX_SOFTWARE`` of sysexits.h: a fault of ours, not of what the user gave."""
 INTERRUPTED = 130
-"""What shells use for a command that was stopped by SIGINT."""
+"""What shells report for a command that SIGINT stopped; likewise below for SIGPIPE and SIGTERM."""
+PIPE_CLOSED = 141
+TERMINATED = 143
 
 
 class Verbs(click.Group):
-    """The group of verbs; listing them imports none of the compiler's libraries."""
+    """The group of verbs; listing them imports none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name the verbs, in the order of a first use."""
@@ -33,6 +48,20 @@ class Verbs(click.Group):
         command: click.Command = getattr(import_module(f"trtc.tools.{cmd_name}"), cmd_name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb, or say which one was probably meant."""
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            raise click.UsageError(unknown_name("command", args[0], VERBS), ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the verbs without importing them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(version("trtc"), prog_name="trtc")
@@ -44,10 +73,20 @@ def command() -> None:
     """
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Run the command; errors of ours become one message and the documented exit code."""
+    # Leave by an exception, so that temporary folders are removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     try:
-        command.main(prog_name="trtc", standalone_mode=False)
+        result: Any = command.main(prog_name="trtc", standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(result if isinstance(result, int) else 0)
+    except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):  # click's way to tell of it
+            _pipe_closed()
+        raise
+    except BrokenPipeError:
+        _pipe_closed()
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:
@@ -57,27 +96,41 @@ def main() -> None:
         click.echo("trtc: interrupted; nothing half-written was left", err=True)
         sys.exit(INTERRUPTED)
     except TrtcError as error:
-        _debug()
-        click.echo(f"trtc: error: {error}", err=True)
-        sys.exit(error.exit_code)
-    except BrokenPipeError:
-        # The reader of our output went away (`| head`): not an error, and nothing more can be written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        _fail(str(error), error.exit_code)
+    except ImportError as error:
+        missing = missing_library(error)
+        _fail(str(missing), ENVIRONMENT) if missing else _internal(error)
     except MemoryError as error:
-        _debug()
-        click.echo(f"trtc: error: this machine has not enough memory for that ({error}); use smaller sizes", err=True)
-        sys.exit(4)
+        detail = f" ({error})" if str(error) else ""
+        _fail(f"this machine has not enough memory for that{detail}; use smaller sizes", ENVIRONMENT)
     except OSError as error:
-        _debug()
-        click.echo(f"trtc: error: {error.filename or ''}: {error.strerror or error}; check the path and its rights", err=True)
-        sys.exit(4)
+        where = f"{error.filename}: " if error.filename else ""
+        _fail(f"{where}{error.strerror or error}; check the path, its rights and the space that is left", ENVIRONMENT)
+    except Exception as error:  # noqa: BLE001 (a user never sees a traceback that was not asked for)
+        _internal(error)
 
 
-def _debug() -> None:
-    """Print the traceback when the user asked for it."""
+def _fail(message: str, code: int) -> NoReturn:
+    """Print one message, with the traceback when the user asked for it, and exit."""
     if os.environ.get("TRTC_DEBUG"):
         traceback.print_exc()
+    click.echo(f"trtc: error: {message}", err=True)
+    sys.exit(code)
+
+
+def _internal(error: Exception) -> NoReturn:
+    detail = (str(error).splitlines() or [""])[0]
+    _fail(
+        f"internal: {type(error).__name__}: {detail}; this is a fault of trtc: "
+        "run again with TRTC_DEBUG=1 and report what it prints",
+        INTERNAL,
+    )
+
+
+def _pipe_closed() -> NoReturn:
+    """The reader of our output went away (``| head``): nothing more can be written, not even by the interpreter."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(PIPE_CLOSED)
 
 
 if __name__ == "__main__":

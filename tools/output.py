@@ -1,8 +1,10 @@
-"""What the verbs print: tables for people at a terminal, plain lines elsewhere, JSON for programs."""
+"""What the verbs print: tables for people at a terminal, plain lines elsewhere, JSON for programs.
+
+Results go to standard output; progress, notes and errors go to standard error.
+"""
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +18,9 @@ from rich.text import Text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PLAIN_WIDTH = 10_000
-"""Without a terminal nothing is wrapped or cut: the reader is a file or a program."""
-
 
 def print_json(schema: str, fields: dict[str, Any]) -> None:
-    """Print one JSON object.
+    """Print one JSON object. Numbers that are not finite become null.
 
     Args:
         schema: name and version of its schema, such as ``trtc.run/1``.
@@ -32,20 +31,39 @@ def print_json(schema: str, fields: dict[str, Any]) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table with a title; columns of numbers stand to the right."""
-    console = _console()
+    """Print a table with a title; columns of numbers stand to the right.
+
+    Without a terminal: one line a row, columns two blanks apart, never wrapped or cut.
+    """
+    numeric = [bool(rows) and all(isinstance(row[i], int | float) for row in rows) for i in range(len(columns))]
+    cells = [[_cell(value) for value in row] for row in rows]
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        _print_plain(title, columns, cells, numeric)
+        return
     table = Table(title=title or None, box=SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
-    for i, name in enumerate(columns):
-        numbers = bool(rows) and all(isinstance(row[i], int | float) for row in rows)
-        table.add_column(name, justify="right" if numbers else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_cell(value)) for value in row))
+    for name, right in zip(columns, numeric, strict=True):
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*(Text(cell) for cell in row))
     console.print(table)
 
 
 def print_line(text: str = "") -> None:
-    """Print one line, as it is."""
+    """Print one line of a result, as it is."""
     click.echo(text)
+
+
+def print_facts(facts: Sequence[tuple[str, str]]) -> None:
+    """Print names and texts, one pair a line, the texts below each other."""
+    width = max((len(name) for name, _ in facts), default=0)
+    for name, text in facts:
+        click.echo(f"{name:{width}}  {text}".rstrip())
+
+
+def print_note(text: str) -> None:
+    """Say something worth knowing beside the results, on standard error."""
+    click.echo(f"note: {text}", err=True)
 
 
 def size_text(size_bytes: int) -> str:
@@ -53,11 +71,11 @@ def size_text(size_bytes: int) -> str:
     if size_bytes < 0:
         return "not measured"
     value = float(size_bytes)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024 or unit == "GiB":  # noqa: PLR2004 (base 2)
+    for unit in ("B", "KiB", "MiB"):
+        if value < 1024:  # noqa: PLR2004 (base 2)
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1024
-    raise AssertionError(size_bytes)  # pragma: no cover (the loop always returns)
+    return f"{value:.1f} GiB"
 
 
 def seconds_text(seconds: float) -> str:
@@ -74,10 +92,10 @@ class Progress:
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
-        self._console = Console(stderr=True, highlight=False)
+        self._console = Console(stderr=True, highlight=False, markup=False)
         self._quiet = quiet
-        self._live = self._console.is_terminal and not quiet
-        self._status = self._console.status("") if self._live else None
+        live = self._console.is_terminal and not quiet
+        self._status = self._console.status("") if live else None
         self._stage = ""
         self._started_s = self._begun_s = time.monotonic()
 
@@ -92,13 +110,12 @@ class Progress:
 
     def note(self, text: str) -> None:
         """Say something worth knowing."""
-        if not self._quiet:
-            self._console.print(Text(f"  note: {text}"))
+        self._print(f"  note: {text}")
 
     def expect(self, seconds: float | None) -> None:
         """Say how long the last like build took."""
-        if seconds is not None and not self._quiet:
-            self._console.print(Text(f"the last like build took {seconds_text(seconds)}"))
+        if seconds is not None:
+            self._print(f"the last like build took {seconds_text(seconds)}")
 
     def done(self) -> None:
         """End the last stage."""
@@ -106,19 +123,35 @@ class Progress:
         if self._status is not None:
             self._status.stop()
 
+    def drop(self) -> None:
+        """End without a word on the last stage, which did not succeed."""
+        self._stage = ""
+        self.done()
+
     def _finish(self) -> None:
-        if self._stage and not self._quiet:
+        if self._stage:
             took, whole = time.monotonic() - self._started_s, time.monotonic() - self._begun_s
-            self._console.print(Text(f"{self._stage}: {seconds_text(took)} (at {seconds_text(whole)})"))
+            self._print(f"{self._stage}: {seconds_text(took)} (at {seconds_text(whole)})")
         self._stage = ""
 
+    def _print(self, text: str) -> None:
+        if not self._quiet:
+            # Soft wrapping leaves long lines whole, for logs and pipes.
+            self._console.print(Text(text), soft_wrap=not self._console.is_terminal)
 
-def _console() -> Console:
-    console = Console(highlight=False, markup=False)
-    return console if console.is_terminal else Console(highlight=False, markup=False, width=PLAIN_WIDTH, file=sys.stdout)
+
+def _print_plain(title: str, columns: Sequence[str], cells: list[list[str]], numeric: list[bool]) -> None:
+    widths = [max(len(row[i]) for row in [list(columns), *cells]) for i in range(len(columns))]
+    if title:
+        click.echo(title)
+    for row in [list(columns), *cells]:
+        texts = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        ]
+        click.echo(("  " + "  ".join(texts)).rstrip())
 
 
 def _cell(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.3g}"
-    return str(value)
+    text = f"{value:.3g}" if isinstance(value, float) else str(value)
+    return text.replace("\n", " ")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from trtc.profiles.grammar import ShapeOptions, trtexec_options
+from trtc.tools.foreign_flags import kebab, without_foreign_flags
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,9 +24,10 @@ class ArgumentOrder(click.Command):
     """A command that keeps its arguments in the order typed: ``--profile=N`` starts a block."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Note the arguments, then parse them."""
-        ctx.meta[_ARGUMENTS] = list(args)
-        return super().parse_args(ctx, args)
+        """Note the arguments, without flags of trtexec that have no effect here, then parse them."""
+        kept = without_foreign_flags(args)
+        ctx.meta[_ARGUMENTS] = kept
+        return super().parse_args(ctx, list(kept))
 
 
 def shape_options(command: F) -> F:
@@ -37,7 +39,7 @@ def shape_options(command: F) -> F:
             click.option("--buckets", multiple=True, metavar="SYMBOL=A,B,C", help="Profiles for one symbol; several combine."),
             click.option("--shape", multiple=True, metavar="NAME[1..8,3,?]", help="Ranges for each axis of an input."),
             *(
-                click.option(*dict.fromkeys([f"--{name}", f"--{_kebab(name)}"]), name.lower(), multiple=True, metavar="NAME:1x3x8,...",
+                click.option(*dict.fromkeys([f"--{name}", f"--{kebab(name)}"]), name.lower(), multiple=True, metavar="NAME:1x3x8,...",
                              help=f"As trtexec's --{name}.")
                 for name in _TRTEXEC
             ),
@@ -113,7 +115,3 @@ def options_from(ctx: click.Context, given: dict[str, Any]) -> BuildOptions:
     names = ("pads", "fills", "derives", "accept_padding_error", "targets", "samples", "val_ranges", "atol", "rtol",
              "seed", "mode", "measure_s", "verify_s", "model_root", "threads")  # fmt: skip
     return BuildOptions(shapes=shapes, use_cache=not given["no_cache"], **{name: given[name] for name in names})
-
-
-def _kebab(name: str) -> str:
-    return "".join(f"-{c.lower()}" if c.isupper() else c for c in name)

@@ -104,15 +104,13 @@ def test_every_symbol_that_is_out_of_range_is_named(open_bundle, mix_model):
 
 
 def test_sizes_that_fit_different_profiles_only_are_refused_together(open_bundle, mix_model):
-    session = open_bundle(
-        mix_model, profiles=({"batch": (1, 1), "seq": (1, 64)}, {"batch": (2, 8), "seq": (1, 8)})
-    )
+    session = open_bundle(mix_model, profiles=({"batch": (1, 1), "seq": (1, 64)}, {"batch": (2, 8), "seq": (1, 8)}))
     array = np.ones((4, 32, 4), F)
     with pytest.raises(RequestError, match=r"no profile takes batch=4, seq=32 together; this bundle serves p0"):
         session.run({"a": array, "b": array})
 
 
-@pytest.mark.parametrize("shape", [(2**31, 2**31, 4), (2**40, 1, 4)])
+@pytest.mark.parametrize("shape", [(2**30, 2**20, 4), (2**40, 1, 4)])
 def test_a_huge_shape_without_memory_behind_it_is_an_error_of_ours(open_bundle, mix_model, shape):
     session = open_bundle(mix_model, profiles=({"batch": (0, None), "seq": (0, None)},), slots=1)
     huge = np.broadcast_to(np.float32(1), shape)

@@ -162,7 +162,9 @@ def test_a_timeout_that_is_no_time_is_refused(open_bundle, double_model, timeout
 
 def test_a_failed_call_gives_its_slot_back_and_the_next_one_is_right(open_bundle, graphs):
     nodes = [graphs.node("Reshape", ["x", "shape"], ["y"])]
-    model = graphs.model(nodes, [graphs.value("x", ("n",)), graphs.value("shape", (2,), 7)], [graphs.value("y", (2, 2))])
+    model = graphs.model(
+        nodes, [graphs.value("x", ("n",)), graphs.value("shape", (2,), 7)], [graphs.value("y", (2, 2))]
+    )
     session = open_bundle(model, profiles=({"n": (1, 8)},), slots=1)
     x = np.arange(4, dtype=np.float32)
     for _ in range(3):

@@ -86,8 +86,13 @@ LAYOUTS = {
 def test_an_array_of_any_layout_gives_its_own_numbers(open_bundle, identity_model, tmp_path, layout):
     session = open_bundle(identity_model(dims=("n", "m")), profiles=({"n": (1, 4), "m": (1, 4)},), slots=1)
     array = LAYOUTS[layout](tmp_path)
-    expected = broadcast(None) if layout == "read-only-broadcast" else np.asarray(LAYOUTS[layout](tmp_path).__array__(
-    )) if hasattr(array, "__array__") else GRID
+    expected = (
+        broadcast(None)
+        if layout == "read-only-broadcast"
+        else np.asarray(LAYOUTS[layout](tmp_path).__array__())
+        if hasattr(array, "__array__")
+        else GRID
+    )
     for _ in range(3):  # the careful path, the run that checks shapes, the bound run
         y = session.run({"x": array})["y"]
         assert y.dtype == np.float32

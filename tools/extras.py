@@ -1,0 +1,24 @@
+"""Libraries that are not installed: which extra of trtc brings them."""
+
+from __future__ import annotations
+
+from trtc.profiles import HostError
+
+_INSTALL = {
+    "onnx": "pip install 'trtc[cpu]'",
+    "onnx_ir": "pip install 'trtc[cpu]'",
+    "onnxruntime": "pip install 'trtc[cpu]'",
+    "ml_dtypes": "pip install 'trtc[cpu]'",
+    "google": "pip install 'trtc[cpu]'",  # protobuf, which onnx brings
+    "tokenizers": "pip install 'trtc[examples]'",
+}
+
+
+def missing_library(error: ImportError) -> HostError | None:
+    """Turn a failed import of a library of an extra into an error that says how to install it; None for any other."""
+    library = (error.name or "").partition(".")[0]
+    if library not in _INSTALL:
+        return None
+    shown = "protobuf" if library == "google" else library
+    problem = "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be imported ({error})"
+    return HostError(f"this command needs {shown}, which {problem}; {_INSTALL[library]}")

@@ -1,0 +1,81 @@
+"""Flags of trtexec that people have in their fingers: harmless ones are dropped, the others refused by name.
+
+Nothing that would change an answer or a file is ignored silently.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trtc.profiles import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_NO_EFFECT = frozenset(
+    ["explicitBatch", "stronglyTyped", "useCudaGraph", "noDataTransfers", "useSpinWait", "separateProfileRun"]
+)
+"""What trtc does anyway, or what has no meaning on its targets."""
+
+_PRECISION = (
+    "an engine keeps the precision of its model, and lowering it is not there yet; "
+    "convert the model before the build, then 'trtc check' says what it needs"
+)
+_QUANTIZED = (
+    "quantizing is not there yet; give a model that holds QuantizeLinear and DequantizeLinear nodes: it is built as it is"
+)
+_LAYERS = "types of layers are part of the model (as in strongly typed networks); put Cast nodes into it"
+_TENSORRT = "it concerns TensorRT engines, and there is no TensorRT target yet ('trtc doctor' lists the targets)"
+_BENCH = "there is no bench command yet; 'trtc run BUNDLE --iterations N' prints the first and the median call"
+
+REFUSED = {
+    **dict.fromkeys(["fp16", "bf16", "best", "noTF32"], _PRECISION),
+    **dict.fromkeys(["int8", "fp8", "int4", "fp4", "calib", "calibProfile"], _QUANTIZED),
+    **dict.fromkeys(
+        ["precisionConstraints", "layerPrecisions", "layerOutputTypes", "inputIOFormats", "outputIOFormats"], _LAYERS
+    ),
+    **dict.fromkeys(
+        ["workspace", "memPoolSize", "builderOptimizationLevel", "timingCacheFile", "versionCompatible", "vc"]
+        + ["hardwareCompatibilityLevel", "stripWeights", "refit", "weightStreamingBudget", "sparsity", "tacticSources"]
+        + ["useDLACore", "allowGPUFallback", "layerDeviceTypes", "plugins", "staticPlugins", "dynamicPlugins"]
+        + ["useProfile", "allocationStrategy", "dumpOptimizationProfile", "device"],
+        _TENSORRT,
+    ),
+    **dict.fromkeys(
+        ["duration", "warmUp", "percentile", "streams", "exportTimes", "exportProfile", "exportLayerInfo"]
+        + ["dumpProfile", "dumpLayerInfo", "avgRuns"],
+        _BENCH,
+    ),
+    "skipInference": "a build does not run inference for timing beyond what it verifies; leave it out",
+}
+
+
+def kebab(name: str) -> str:
+    """Spell a camelCase name as trtc does: ``minShapes`` becomes ``min-shapes``."""
+    return "".join(f"-{c.lower()}" if c.isupper() else c for c in name)
+
+
+_NAMES = {spelling: name for name in [*REFUSED, *_NO_EFFECT] for spelling in (name, kebab(name))}
+
+
+def without_foreign_flags(arguments: Sequence[str]) -> list[str]:
+    """Drop flags of trtexec that have no effect here.
+
+    Args:
+        arguments: the words of a command line; a lone ``--`` ends the options.
+
+    Raises:
+        UsageError: for a flag whose effect trtc does not have; it names the replacement.
+    """
+    kept = []
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            return [*kept, word, *rest]
+        name = _NAMES.get(word[2:].partition("=")[0]) if word.startswith("--") else None
+        if name in REFUSED:
+            raise UsageError(f"{word.partition('=')[0]}: {REFUSED[name]}")
+        if name is None:
+            kept.append(word)
+    return kept
