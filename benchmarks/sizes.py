@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from measuring import Figure, Report, quartiles, us
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 REQUESTS, ROUNDS = 48, 9
 NAMES = ["output", "463", "onnx::Shape_422", "461"]
-Feeds = dict[str, np.ndarray]
+Feeds: TypeAlias = dict[str, np.ndarray]
+Run: TypeAlias = "Callable[[Feeds], object]"
 
 
 def measure(report: Report) -> None:
@@ -42,11 +43,7 @@ def measure(report: Report) -> None:
             mode = session.explain().execution.mode
             figures = _in_turns(session.run, requests, lambda feeds: plain.run(NAMES, feeds), requests)
             report.add(_figure(f"mode chosen ({mode}), exact shapes for the peer, 1 thread", figures))
-        del plain
         _as_planned(report, chosen, requests)
-
-
-Run = "Callable[[Feeds], object]"
 
 
 def _in_turns(

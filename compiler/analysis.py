@@ -11,7 +11,7 @@ from trtc.compiler.empty_sizes import symbols_that_may_be_empty
 from trtc.compiler.plan import Plan, merged_profiles, symbol_ranges_of, tightened
 from trtc.compiler.probes.subject import Subject
 from trtc.compiler.reference import Unavailable, onnx_evaluator, open_reference
-from trtc.compiler.samples import load_samples
+from trtc.compiler.samples import SampleOptions, load_samples
 from trtc.compiler.signature import SourceOptions, find_signature, model_inputs
 from trtc.engines.registry import backend_for_target
 from trtc.engines.signature import Signature
@@ -76,7 +76,8 @@ def read_declarations(model: Model, options: BuildOptions) -> Declared:
             require_closed(profiles, target)
     pad_rules(options.pads, options.fills, dims, accept_error=options.accept_padding_error)
     derived_inputs(options.derives, dims)
-    samples = load_samples(options.samples) if options.samples else None
+    known = SampleOptions(known_inputs=frozenset(spec.name for spec in model_inputs(model)))
+    samples = load_samples(options.samples, known) if options.samples else None
     return Declared(profiles, samples, val_ranges(options.val_ranges))
 
 
@@ -105,13 +106,14 @@ def analyse(model: Model, declared: Declared, setting: Setting) -> Analysis:
         signature=signature,
         ladder=plan.ladder,
         values=found.values,
-        samples=declared.samples.feeds if declared.samples is not None else (),
+        samples=found.values.samples.feeds if found.values.samples is not None else (),
         limits=_limits(found),
         multiples={symbol: rule.multiple_of for symbol, rule in found.workable.items()},
     )
     smallest = found.values.feeds(found.base, np.random.default_rng(options.seed))
     second = onnx_evaluator(model, smallest)
     if isinstance(second, Unavailable):
+        progress.note(f"compared with ONNX Runtime only: {second.reason}")
         return Analysis(plan, subject, (reference,), found, second.reason)
     return Analysis(plan, subject, (reference, second), found, "")
 

@@ -15,7 +15,7 @@ from trtc.compiler.tolerance import Tolerance
 from trtc.compiler.verify import Padding, VerifyOptions, verify_engine
 from trtc.engines.build import EngineRequest
 from trtc.engines.layout import plan_layout
-from trtc.engines.manifest import BlobFile, EngineRecord, Execution, ProfileMemory
+from trtc.engines.manifest import BlobFile, EngineRecord, Execution, ProfileMemory, Verification
 from trtc.engines.registry import backend_for_target
 from trtc.profiles import CheckError, sizes_text
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from trtc.compiler.model import Model
     from trtc.compiler.options import Setting
     from trtc.engines.build import BuiltEngine
-    from trtc.engines.manifest import Evidence, Verification
+    from trtc.engines.manifest import Evidence
     from trtc.engines.protocol import Engine
     from trtc.engines.registry import Backend
     from trtc.engines.signature import Signature
@@ -131,6 +131,9 @@ def _verify(
             f"the engine for target {target} could not be compared with the model in profile {missing[0].profile}: "
             f"{missing[0].detail}; allow more time with --verify-seconds, or give samples"
         )
+    if analysis.unavailable:
+        found = (*found, Verification(profile="*", mode="exact", reference="onnx reference evaluator", ran=False,
+                                      passed=False, runs=0, detail=analysis.unavailable))
     return found
 
 

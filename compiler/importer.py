@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import onnx
 
 MODEL_FILE = "model.onnx"
+_MANY_NODES = 100_000
 
 
 def load_model(path: str | Path, *, work_folder: Path, model_root: Path | None = None) -> Model:
@@ -63,7 +64,7 @@ def _load(data: bytes, source: SourceRoot, work_folder: Path, name: str) -> Mode
         result = run_passes(proto)
         folder = _prepare_folder(work_folder)
         stored = store_external_data(result.model, source, folder)
-        payload = _serialize(result.model)
+        payload = _serialize(result.model, len(data))
     except UnicodeDecodeError as error:
         raise ModelError(
             f"{name}: a name is not UTF-8 text ({error}); the model is damaged, fetch or export it again"
@@ -100,8 +101,10 @@ def _prepare_folder(folder: Path) -> Path:
     return folder.resolve()
 
 
-def _serialize(model: onnx.ModelProto) -> bytes:
-    size_bytes = model.ByteSize()
+def _serialize(model: onnx.ModelProto, source_bytes: int) -> bytes:
+    # Counting walks the whole model once more; only one that was large, or grew by inlining, can come near the limit.
+    near = source_bytes > MAX_PROTO_BYTES // 4 or len(model.graph.node) > _MANY_NODES
+    size_bytes = model.ByteSize() if near else 0
     try:
         if size_bytes <= MAX_PROTO_BYTES:
             payload: bytes = model.SerializeToString(deterministic=True)

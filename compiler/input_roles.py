@@ -32,19 +32,21 @@ _KEEPS_FIRST = _KEEPS_LAYOUT | _MOVES_VALUES | _MOVES_MORE | {"DepthToSpace"}
 _KEEPS_ALL = frozenset(["Concat", "Where", "Max", "Min"])
 _COMPARES = frozenset(["Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"])
 _LOGIC = frozenset(["And", "Or", "Xor", "Not"])
-_INDEX_OPERANDS: dict[str, tuple[tuple[int, int, str | None], ...]] = {
-    # operator: (operand that indexes, operand that is indexed, attribute that names the axis)
+_INDEX_OPERANDS: dict[str, tuple[tuple[int, int, str | int], ...]] = {
+    # operator: (operand that indexes, operand that is indexed, its axis or the attribute that names it)
     "Gather": ((1, 0, "axis"),),
     "GatherElements": ((1, 0, "axis"),),
     "ScatterElements": ((1, 0, "axis"),),
     "Scatter": ((1, 0, "axis"),),
     "GatherBlockQuantized": ((1, 0, "gather_axis"),),
-    "EmbedLayerNormalization": ((0, 2, None), (1, 4, None)),
+    "EmbedLayerNormalization": ((0, 2, 0), (1, 4, 0)),
+    "NegativeLogLikelihoodLoss": ((1, 0, 1),),
+    "SoftmaxCrossEntropyLoss": ((1, 0, 1),),
 }
 _INDEX_TUPLES = frozenset(["GatherND", "ScatterND"])
 _SHAPE_OPERANDS: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(["Reshape", "Expand", "Tile", "OneHot", "TopK", "Split", "Squeeze", "Unsqueeze", "Upsample"], (1,)),
-    **dict.fromkeys(["CenterCropPad", "AffineGrid", "SplitToSequence", "SequenceAt", "DFT"], (1,)),
+    **dict.fromkeys(["CenterCropPad", "AffineGrid", "SplitToSequence", "SequenceAt"], (1,)),
     **dict.fromkeys(["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1"], (1,)),
     **dict.fromkeys(["ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"], (1,)),
     **dict.fromkeys(["ConstantOfShape", "Loop", "HannWindow", "HammingWindow", "BlackmanWindow"], (0,)),
@@ -52,12 +54,23 @@ _SHAPE_OPERANDS: dict[str, tuple[int, ...]] = {
     "Range": (0, 1, 2),
     "Slice": (1, 2, 3, 4),
     "Pad": (1, 3),
+    "DFT": (1, 2),
     "STFT": (1, 3),
     "MaxUnpool": (2,),
     "Col2Im": (1, 2),
 }
 _DATA_SHAPED = frozenset(
-    ["NonZero", "Unique", "Compress", "NonMaxSuppression", "StringSplit", "BeamSearch", "GreedySearch", "Sampling"]
+    [
+        "NonZero",
+        "Unique",
+        "Compress",
+        "NonMaxSuppression",
+        "StringSplit",
+        "StringNormalizer",
+        "BeamSearch",
+        "GreedySearch",
+        "Sampling",
+    ]
 )
 _CONSTANT_LIMIT = 4096
 """Elements of a constant that is still read; larger ones are weights."""
@@ -224,7 +237,7 @@ class _Walk:
             if operand >= len(node.input):
                 continue
             dims = self.shapes.get(node.input[indexed])
-            axis = _int_attribute(node, attribute, 0) if attribute else 0
+            axis = attribute if isinstance(attribute, int) else _int_attribute(node, attribute, 0)
             size = dims[axis] if dims and -len(dims) <= axis < len(dims) else None
             self._note_table(node.input[operand], size)
         if node.op_type in _INDEX_TUPLES:

@@ -29,6 +29,14 @@ def prove(analysis: Analysis, setting: Setting) -> tuple[Evidence, ...]:
     Raises:
         PaddingRefusedError: naming outputs, sizes and errors of everything that was refuted.
     """
+    found = examine(analysis, setting)
+    if refused := [e for e in found if is_refused(e)]:
+        raise PaddingRefusedError("; ".join(refusal_text(e) for e in refused))
+    return found
+
+
+def examine(analysis: Analysis, setting: Setting) -> tuple[Evidence, ...]:
+    """Run the experiments that the declared padding needs, and return what they showed, refuted or not."""
     rules, options = analysis.plan.padding, setting.options
     if not rules:
         return ()
@@ -37,10 +45,12 @@ def prove(analysis: Analysis, setting: Setting) -> tuple[Evidence, ...]:
     reference = analysis.references[0]
     found = [probe_rows(analysis.subject, reference, rule.symbol, probe) for rule in rules if rule.side == "rows"]
     found += probe_padding(analysis.subject, reference, rules, probe)
-    refused = [e for e in found if not e.accepted and not e.deviation_accepted]
-    if refused:
-        raise PaddingRefusedError("; ".join(refusal_text(e) for e in refused))
     return tuple(found)
+
+
+def is_refused(evidence: Evidence) -> bool:
+    """Tell whether evidence stops a build."""
+    return not evidence.accepted and not evidence.deviation_accepted
 
 
 def refusal_text(evidence: Evidence) -> str:

@@ -159,7 +159,10 @@ def _output_facts(model: Model, flow: Flow) -> list[OutputFacts]:
 
 def _outputs(model: Model, relations: Relations) -> tuple[TensorSpec, ...]:
     return tuple(
-        TensorSpec(out.name, dtype_text(out.type), relations.dims[out.name]) for out in model.proto.graph.output
+        TensorSpec(
+            out.name, dtype_text(out.type), relations.dims[out.name], alias=model.public_outputs.get(out.name, "")
+        )
+        for out in model.proto.graph.output
     )
 
 

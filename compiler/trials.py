@@ -28,6 +28,7 @@ _RUNS_EXPECTED = 50
 _SHORTEST_S = 0.02
 """Runs this short are always worth making while any budget is left."""
 
+_OTHER_VALUES = 3
 _VARYING_SHARE = 0.3
 """Part of the shortest run that is taken to grow with the sizes, until larger runs tell better."""
 
@@ -97,7 +98,7 @@ class Trials:
         """Run at these sizes; ``variant`` asks for other values at the same sizes."""
         key = (tuple(sorted(sizes.items())), variant)
         if key not in self._known:
-            self._known[key] = self._run(dict(sizes), variant)
+            self._known[key] = self._run_some_values(dict(sizes), variant)
         return self._known[key]
 
     def try_run(self, sizes: Sizes, *, essential: bool = False) -> Outcome | None:
@@ -125,6 +126,15 @@ class Trials:
         for spec in self.source.inputs:
             total += prod(dim if isinstance(dim, int) else sizes.get(str(dim), 1) for dim in spec.dims or ())
         return total
+
+    def _run_some_values(self, sizes: dict[str, int], variant: int) -> Outcome:
+        """Run; where values may be what failed, and not the sizes, try other values before giving up."""
+        outcome = self._run(sizes, variant)
+        for other in range(_OTHER_VALUES if self.source.guesses else 0):
+            if outcome.ran:
+                break
+            outcome = self._run(sizes, 1000 + 10 * variant + other)
+        return outcome
 
     def _run(self, sizes: dict[str, int], variant: int) -> Outcome:
         salt = crc32(repr(sorted(sizes.items())).encode())

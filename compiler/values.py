@@ -72,6 +72,11 @@ class ValueSource:
         """Inputs whose values decide shapes; they can neither be padded nor batched."""
         return tuple(name for name, rule in self.rules.items() if rule.uses)
 
+    @property
+    def guesses(self) -> bool:
+        """Whether some values are guessed: then a run may fail for its values and not for its sizes."""
+        return any(rule.kind in ("integers", "candidates", "shape", "strings") for rule in self.rules.values())
+
     def feeds(self, sizes: Sizes, rng: np.random.Generator) -> dict[str, Any]:
         """Make one feed.
 

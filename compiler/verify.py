@@ -130,7 +130,7 @@ def verify_engine(
                 continue
             late = time.monotonic() - started_s >= options.budget_s
             due = [
-                i_turn == 0 or not late if i == 0 else not late and spent_s[i] < further_s
+                not late or (i_turn == 0 and options.budget_s > 0) if i == 0 else not late and spent_s[i] < further_s
                 for i in range(len(references))
             ]
             for tally, runs in zip(tallies[key], due, strict=True):

@@ -62,7 +62,7 @@ def find_workable_sizes(
         ModelError: no size was found that runs; the node's error and what to give are in the message. Also when
             one end of a user's range does not run.
     """
-    base = (lambda a,b,c: b)(trials, _first_base(trials, symbols, ranges, hints), ranges)
+    base = _shrunk(trials, _first_base(trials, symbols, ranges, hints), ranges)
     rules = {s: _scan(trials, base, (s,), ranges.get(s)) for s in symbols}
     merges = _merge_stuck(trials, base, rules)
     for canonical in dict.fromkeys(merges.values()):
@@ -210,15 +210,16 @@ def _merge_stuck(trials: Trials, base: Mapping[str, int], rules: Mapping[str, Si
     for symbol in stuck:
         if symbol in merges or symbol in merges.values():
             continue
-        others = [s for s in stuck if s not in merges and s != symbol and base[s] == base[symbol]]
-        group = _moving_group(trials, base, symbol, others)
+        others = [s for s in rules if s not in merges and s != symbol and base[s] == base[symbol]]
+        group = _moving_group(trials, base, symbol, [s for s in others if s in stuck])
+        group = group or _moving_group(trials, base, symbol, others)
         merges.update(dict.fromkeys(group, symbol))
     return merges
 
 
 def _moving_group(trials: Trials, base: Mapping[str, int], symbol: str, others: Sequence[str]) -> list[str]:
     """The symbols that must move with ``symbol``; empty when moving all of them does not help either."""
-    for size in (base[symbol] + 1, base[symbol] + 2, 2 * base[symbol]):
+    for size in (base[symbol] + 1, base[symbol] + 3):  # no multiples: a reshape may hide a mismatch there
 
         def moves(group: Sequence[str], size: int = size) -> bool:
             outcome = trials.try_run({**base, **dict.fromkeys((symbol, *group), size)}, essential=True)

@@ -39,6 +39,8 @@ class TensorSpec:
         dims: one dim for each axis; None when even the rank is unknown.
         used: False for a declared input that no node reads; it may be left out.
         has_default: the model holds a value for this input; a caller may leave it out.
+        alias: what callers call this output where it cannot have that name in the graph (a model that returns its
+            own input has two values of one name); empty otherwise.
     """
 
     name: str
@@ -46,6 +48,12 @@ class TensorSpec:
     dims: tuple[Dim, ...] | None
     used: bool = True
     has_default: bool = False
+    alias: str = ""
+
+    @property
+    def public_name(self) -> str:
+        """The name that callers use."""
+        return self.alias or self.name
 
     @property
     def is_tensor(self) -> bool:
@@ -63,7 +71,8 @@ class TensorSpec:
         return frozenset().union(*(dim_symbols(dim) for dim in self.dims or ()))
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.dtype} {shape_text(self.dims)}" if self.is_tensor else f"{self.name}: {self.dtype}"
+        shape = f" {shape_text(self.dims)}" if self.is_tensor else ""
+        return f"{self.public_name}: {self.dtype}{shape}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,8 @@ class Borrow:
         warn: Callable[[str, type[Warning]], None],
     ) -> None:
         self._slot: Slot | None = None
+        self._route: Any = None
+        self._views = BorrowedOutputs()
         self._core = core
         self._feeds = feeds
         self._names = None if outputs is None else core.selected(outputs)
@@ -106,12 +108,25 @@ class Borrow:
         slot = self._slot
         if slot is None:
             return
-        route = self._route
-        self._slot = None
+        core, route = self._core, self._route
         self._views.clear()
         self._views.__class__ = EndedOutputs
-        del self._views, self._route
-        if self._core.finish_borrow(slot, route):
+        # Ending the lease is one step for an interrupt: none comes between the assignment and the end of the call.
+        if not route.has_kept_views():
+            put = core.pool.put
+            slot.state, self._slot = _FREE, None
+            put(slot)
+            kept = 0
+        else:
+            kept = len(route.kept_views())
+            put_aside, entry = core.put_aside, (slot, route)
+            slot.state, self._slot = _FREE, None
+            put_aside(entry)
+            core.counters.kept_views += kept
+        self._route = None
+        if core.pool.waiting:
+            core.pool.wake()
+        if kept:
             self._warn(
                 "a view from borrow() outlived its block; it keeps its values, but its slot cannot be used until "
                 "the view is gone: copy what you keep, or call run()",
@@ -119,7 +134,7 @@ class Borrow:
             )
 
     def __del__(self) -> None:
-        if self._slot is not None:
+        if getattr(self, "_slot", None) is not None:  # an interrupt can come before there is any attribute
             self._core.counters.lost_leases += 1
             self.__exit__()
             warnings.warn("a borrow was dropped before its block ended; its slot was reclaimed", LostLeaseWarning, 2)

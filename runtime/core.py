@@ -64,6 +64,8 @@ class Core:
         self._arena = arena
         # Only single operations that the interpreter lock makes atomic: a finalizer may come in between any two.
         self._aside: deque[tuple[Slot, Route]] = deque()
+        self.put_aside = self._aside.append
+        """End the lease of a slot whose views are still referred to: takes (slot, route); the slot's state is free."""
         self._drained: list[Slot] = []
         held: list[Slot] = []
         try:
@@ -186,25 +188,6 @@ class Core:
             forget_objects(route)
         return route, late
 
-    def finish_borrow(self, slot: Slot, route: Route) -> int:
-        """End a lease whose views were handed out. A slot with views that are still referred to is put aside.
-
-        Returns:
-            How many views were kept.
-        """
-        slot.state = _FREE
-        if not route.has_kept_views():
-            self.pool.put(slot)
-            if self.pool.waiting:
-                self.pool.wake()
-            return 0
-        self._aside.append((slot, route))
-        kept = len(route.kept_views())
-        self.counters.kept_views += kept
-        if self.pool.waiting:
-            self.pool.wake()
-        return kept
-
     def drain(self, reason: str) -> None:
         """Refuse new calls, wait for those in flight, and give all memory back. Kept views stay valid.
 
@@ -233,7 +216,13 @@ class Core:
             self._arena.release_after(slot.block, kept.get(slot.index, []))
 
     def _reclaim(self) -> Slot | None:
-        """Find a slot among those put aside: one whose views died, or else one that gets new memory."""
+        """Find a slot that was lost, or one put aside whose views died, or else one put aside that gets new memory."""
+        lost = self.pool.lost()
+        if lost is not None:
+            if lost.last is None or not lost.last.has_kept_views():
+                return lost
+            self._aside.append((lost, lost.last))
+            del lost
         for _ in range(len(self._aside)):
             slot, route = self._aside.popleft()
             if not route.kept_views():

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +13,12 @@ from trtc.engines.host import this_host
 from trtc.engines.registry import backend_named
 from trtc.profiles import UsageError
 from trtc.runtime.arena import Arena, default_arena
+from trtc.runtime.fork import remember
 from trtc.runtime.session import Loaded, Session
 from trtc.runtime.verdicts import choose
 
 if TYPE_CHECKING:
     from trtc.engines.manifest import EngineRecord, Execution, Manifest
-
-_LIVE: weakref.WeakSet[Session] = weakref.WeakSet()
 
 
 def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
@@ -89,7 +86,7 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
     except BaseException:
         opened.close()
         raise
-    _LIVE.add(session)
+    remember(session)
     return session
 
 
@@ -103,18 +100,3 @@ def _execution(planned: Execution, allowed: int, slots: int | None, threads: int
     at_once = slots or min(planned.slots or allowed, allowed)
     each = threads or min(planned.threads or max(1, allowed // at_once), allowed)
     return msgspec.structs.replace(planned, slots=at_once, threads=each)
-
-
-def _abandon_in_child() -> None:
-    """Make the parent's sessions unusable in a forked child, and keep their native parts from being freed there.
-
-    Not even at the child's end: a thread pool whose threads do not exist cannot be taken down. So each gets a
-    reference that nobody owns.
-    """
-    for session in list(_LIVE):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(session.abandon()))
-    _LIVE.clear()
-    default_arena.cache_clear()
-
-
-os.register_at_fork(after_in_child=_abandon_in_child)

@@ -110,7 +110,8 @@ class Route:
 
 def _part(array: np.ndarray, region: Region) -> np.ndarray:
     """View a region. The ellipsis matters for rank 0, where numpy would hand out a copy of the number instead."""
-    part: np.ndarray = array[(*region, ...)]
+    index: Any = (*region, ...)
+    part: np.ndarray = array[index]
     return part
 
 

@@ -222,6 +222,7 @@ class Session:
         with self._closing:
             if self._engine is None:
                 return
+            self._run = self._core.run  # which looks whether the session is open; the fast path does not
             self._core.drain(self._closed_text)
             self._dropped.detach()
             engine, self._engine = self._engine, None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
 from enum import IntEnum
 from sys import getrefcount
 from threading import Condition
@@ -106,6 +107,7 @@ class SlotPool:
     def __init__(self, slots: list[Slot]) -> None:
         self.slots = slots
         self._free = list(slots)
+        self._handed: list[Slot] = []
         self._freed = Condition()
         self._closed = ""
         self.waiting = 0
@@ -119,7 +121,7 @@ class SlotPool:
 
         Args:
             timeout_s: None waits without end.
-            reclaim: finds a slot among those that were put aside, or returns None.
+            reclaim: finds a slot that nobody uses although it is not free, or returns None.
             closing: the caller is the one that closes the session.
 
         Raises:
@@ -135,9 +137,9 @@ class SlotPool:
                     if not closing:
                         self.check_open()
                     try:
-                        return self._free.pop()
+                        return (self._handed or self._free).pop()
                     except IndexError:
-                        found = reclaim() or self._lost()
+                        found = reclaim()
                     if found is not None:
                         return found
                     left = math.inf if deadline is None else deadline - time.monotonic()
@@ -149,6 +151,8 @@ class SlotPool:
                     self._freed.wait(min(left, LOOK_AGAIN_S))
             finally:
                 self.waiting -= 1
+                while len(self._handed) > self.waiting:  # this caller gave up, or took one of the free ones
+                    self._free.append(self._handed.pop())
 
     def check_open(self) -> None:
         """Raise SessionClosedError when the pool was closed."""
@@ -156,8 +160,11 @@ class SlotPool:
             raise SessionClosedError(self._closed)
 
     def wake(self) -> None:
-        """Let a waiting caller look again."""
+        """Hand a free slot to a caller that waits, before those can take it who have just come."""
         with self._freed:
+            if self._free and len(self._handed) < self.waiting:
+                with suppress(IndexError):
+                    self._handed.append(self._free.pop())
             self._freed.notify()
 
     def close(self, reason: str) -> None:
@@ -171,8 +178,9 @@ class SlotPool:
         self._freed = Condition()
         self._closed = reason
         self._free.clear()
+        self._handed.clear()
 
-    def _lost(self) -> Slot | None:
+    def lost(self) -> Slot | None:
         """Find a slot that nobody holds and that is not free: its holder was interrupted before it could keep it."""
         for slot, references in zip(self.slots, _references(self.slots), strict=True):
             if references == _UNHELD:

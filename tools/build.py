@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from trtc.profiles import UsageError, dim_text
+from trtc.engines.manifest_file import MANIFEST, WRITER_LOCK
+from trtc.profiles import HostError, UsageError
+from trtc.profiles.grammar import quote_name
 from trtc.tools.output import Progress, print_json, print_line, print_table, seconds_text, size_text
 from trtc.tools.shape_options import ArgumentOrder, model_options, options_from, shape_options
 
 if TYPE_CHECKING:
     from trtc.compiler.pipeline import BuildReport
+    from trtc.engines.manifest import Manifest
 
 SCHEMA = "trtc.build/1"
 
 
 @click.command(cls=ArgumentOrder)
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Path of the bundle; MODEL with .trtc when left out.")
+@click.argument("model", type=click.Path(path_type=Path), required=False)
+@click.option("--onnx", type=click.Path(path_type=Path), hidden=True)
+@click.option(
+    "-o",
+    "--output",
+    "--saveEngine",
+    "--save-engine",
+    "output",
+    type=click.Path(path_type=Path),
+    metavar="NAME.trtc",
+    help="Path of the bundle; MODEL with .trtc when left out.",
+)
 @shape_options
 @model_options
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON object (schema {SCHEMA}).")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 @click.pass_context
-def build(ctx: click.Context, /, model: Path, output: Path | None, **given: Any) -> None:
+def build(  # the positional mark keeps options of any name apart from the context
+    ctx: click.Context, /, model: Path | None, onnx: Path | None, output: Path | None, **given: Any
+) -> None:
     """Compile MODEL (.onnx) into a bundle: find its symbols, prove what may be padded, build, verify.
 
     \b
@@ -34,23 +51,62 @@ def build(ctx: click.Context, /, model: Path, output: Path | None, **given: Any)
       trtc build model.onnx --dim batch=1..8 --buckets seq=32,64,128 \\
           --pad seq --fill input_ids=0 --fill attention_mask=0
       trtc build model.onnx --minShapes=x:1x3x32x32 --optShapes=x:4x3x32x320 --maxShapes=x:8x3x32x960
-    """
+    """  # noqa: D301 (\b is how click is told to leave lines as they are)
     from trtc.compiler.pipeline import build as run_build
 
     as_json, quiet = given.pop("as_json"), given.pop("quiet")
-    target = output or model.with_suffix(".trtc")
-    if target.resolve() == model.resolve():
-        raise UsageError(f"the bundle cannot replace its model {model}; give another path with -o")
+    source = model_path(model, onnx)
+    target = output or source.with_suffix(".trtc")
+    refuse_output(target, source)
     progress = Progress(quiet=quiet or as_json)
     try:
-        report = run_build(model, target, options_from(ctx, given), progress)
-    finally:
-        progress.done()
+        report = run_build(source, target, options_from(ctx, given), progress)
+    except BaseException:
+        progress.drop()
+        raise
+    progress.done()
     if as_json:
         print_json(SCHEMA, {"path": str(target), "cache_hit": report.hit, "build_s": report.build_s,
                             "notes": report.notes, "manifest": report.manifest})  # fmt: skip
     elif not quiet:
         show_report(report)
+
+
+def model_path(model: Path | None, onnx: Path | None) -> Path:
+    """Settle the model: the argument, or trtexec's ``--onnx``.
+
+    Raises:
+        UsageError: when there is none, or two.
+    """
+    if (model is None) == (onnx is None):
+        came = "no model was given" if model is None else f"two models were given, {model} and {onnx}"
+        raise UsageError(f"{came}; write one: trtc build MODEL.onnx")
+    return model or onnx  # type: ignore[return-value]  # one of them is there
+
+
+def refuse_output(target: Path, source: Path) -> None:
+    """Refuse a place for the bundle that a build could only fail at, before minutes are spent.
+
+    Raises:
+        UsageError: when something else is there.
+        HostError: when the folder may not be written.
+    """
+    if target.resolve() == source.resolve():
+        raise UsageError(f"the bundle cannot replace its model {source}; give another path with -o")
+    if target.exists() and not target.is_dir():
+        raise UsageError(f"{target}: a file is in the way, a bundle is a folder; choose another name with -o")
+    if (
+        target.is_dir()
+        and any(target.iterdir())
+        and not (target / MANIFEST).exists()
+        and not (target / WRITER_LOCK).exists()
+    ):
+        raise UsageError(f"{target} is a folder that holds something else, not a bundle; choose another name with -o")
+    parent = next(folder for folder in (target, *target.absolute().parents) if folder.exists())
+    if not parent.is_dir():
+        raise UsageError(f"{target}: {parent} is a file, so nothing can lie in it; choose another path with -o")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise HostError(f"{parent}: this user may not write there; choose another folder with -o")
 
 
 def show_report(report: BuildReport) -> None:
@@ -73,7 +129,8 @@ def show_report(report: BuildReport) -> None:
         rows.append(
             (
                 profile.name,
-                ", ".join(f"{s} {profile.ranges[s]}" for s in manifest.signature.symbols if s in profile.ranges) or "fixed",
+                ", ".join(f"{s} {profile.ranges[s]}" for s in manifest.signature.symbols if s in profile.ranges)
+                or "fixed",
                 seconds_text(costs[i]) if costs else "-",
                 size_text(m.slot_bytes) if m else "grows",
                 size_text(m.scratch_bytes) if m else "-",
@@ -92,7 +149,11 @@ def show_report(report: BuildReport) -> None:
         runs = sum(v.runs for v in passed)
         worst = max((v.worst.max_abs for v in passed if v.worst), default=0.0)
         names = sorted({v.reference for v in passed})
-        said = f"{runs} comparisons with {' and '.join(names)}, largest difference {worst:.2g}" if passed else "not verified here"
+        said = (
+            f"{runs} comparisons with {' and '.join(names)}, largest difference {worst:.2g}"
+            if passed
+            else "not verified here"
+        )
         print_line(f"engine {engine.name}: {said}")
     execution = manifest.execution
     print_line(f"runs {execution.mode} sizes: {execution.reason}")
@@ -100,10 +161,23 @@ def show_report(report: BuildReport) -> None:
     how = "taken from the build cache, digests checked; built" if report.hit else "built"
     print_line(f"{report.path}: {size_text(bundle_size_bytes(manifest))}, {how} in {seconds_text(report.build_s)}")
     if not any(p.bucket and all(size is not None for size in p.bucket.values()) for p in manifest.ladder.profiles):
-        symbols = [dim_text(s) for s in manifest.signature.symbols]
+        symbols = [quote_name(s) for s in manifest.signature.symbols]
         if symbols:
             print_line(
                 "hint: every size is served as it comes. For planned memory and buckets give ranges, such as "
-                + " ".join(f"--dim {s}=1..8" if i == 0 else f"--buckets {s}=32,64,128" for i, s in enumerate(symbols[:2]))
+                + " ".join(
+                    f"--dim {s}=1..8" if i == 0 else f"--buckets {s}=32,64,128" for i, s in enumerate(symbols[:2])
+                )
             )
-    print_line(f"next: trtc run {report.path}")
+    print_line(f"next: {next_command(report.path, manifest)}")
+
+
+def next_command(path: Path, manifest: Manifest) -> str:
+    """Return a command line that runs a bundle."""
+    words = ["trtc", "run", str(path)]
+    if all(size is not None for profile in manifest.ladder.profiles for size in profile.bucket.values()):
+        words += ["--all-profiles"] if manifest.signature.symbols else []
+    else:
+        sizes = {s: max(r.min, 2) for s, r in manifest.ladder.profiles[0].ranges.items()}
+        words += ["--sizes", ",".join(f"{quote_name(symbol)}={size}" for symbol, size in sizes.items())]
+    return shlex.join(words)

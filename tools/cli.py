@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import traceback
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from trtc.profiles import TrtcError, unknown_name
 from trtc.tools.extras import missing_library
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 VERBS = {
     "build": "Compile a model into a bundle.",
@@ -32,8 +36,31 @@ PIPE_CLOSED = 141
 TERMINATED = 143
 
 
+class PipeClosedError(Exception):
+    """The reader of our output went away. Not an OSError, which click would turn into an exit code of its own."""
+
+
+@contextlib.contextmanager
+def closed_pipes_told() -> Iterator[None]:
+    """Turn writing into a closed pipe into an error that reaches ``conclude``."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise PipeClosedError from error
+
+
 class Verbs(click.Group):
     """The group of verbs; listing them imports none of them."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Read the command line; ``--help`` and ``--version`` print here."""
+        with closed_pipes_told():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb."""
+        with closed_pipes_told():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name the verbs, in the order of a first use."""
@@ -80,57 +107,50 @@ def main() -> NoReturn:
     try:
         result: Any = command.main(prog_name="trtc", standalone_mode=False)
         sys.stdout.flush()
-        sys.exit(result if isinstance(result, int) else 0)
-    except SystemExit as stop:
-        if isinstance(stop.__context__, BrokenPipeError):  # click's way to tell of it
-            _pipe_closed()
-        raise
-    except BrokenPipeError:
-        _pipe_closed()
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("trtc: interrupted; nothing half-written was left", err=True)
-        sys.exit(INTERRUPTED)
-    except TrtcError as error:
-        _fail(str(error), error.exit_code)
-    except ImportError as error:
-        missing = missing_library(error)
-        _fail(str(missing), ENVIRONMENT) if missing else _internal(error)
-    except MemoryError as error:
-        detail = f" ({error})" if str(error) else ""
-        _fail(f"this machine has not enough memory for that{detail}; use smaller sizes", ENVIRONMENT)
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        _fail(f"{where}{error.strerror or error}; check the path, its rights and the space that is left", ENVIRONMENT)
-    except Exception as error:  # noqa: BLE001 (a user never sees a traceback that was not asked for)
-        _internal(error)
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    """Print one message, with the traceback when the user asked for it, and exit."""
-    if os.environ.get("TRTC_DEBUG"):
-        traceback.print_exc()
-    click.echo(f"trtc: error: {message}", err=True)
+        code = result if isinstance(result, int) else 0
+    except BaseException as error:  # noqa: BLE001 (a user never sees a traceback that was not asked for)
+        code = conclude(error)
     sys.exit(code)
 
 
-def _internal(error: Exception) -> NoReturn:
+def conclude(error: BaseException) -> int:
+    """Print what ended a command, and return its exit code."""
+    if isinstance(error, PipeClosedError | BrokenPipeError):
+        # As after `| head`: nothing more can be written, not even by the interpreter when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else 0 if error.code is None else 1
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, click.ClickException):
+        error.show()
+        return error.exit_code
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        click.echo("trtc: interrupted; nothing half-written was left", err=True)
+        return INTERRUPTED
+    if os.environ.get("TRTC_DEBUG"):
+        traceback.print_exception(error)
+    message, code = described(error)
+    click.echo(f"trtc: error: {message}", err=True)
+    return code
+
+
+def described(error: BaseException) -> tuple[str, int]:
+    """Say what went wrong, and which exit code that is."""
+    if isinstance(error, ImportError) and (missing := missing_library(error)):
+        error = missing
+    if isinstance(error, TrtcError):
+        return str(error), error.exit_code
+    if isinstance(error, MemoryError):
+        detail = f" ({error})" if str(error) else ""
+        return f"this machine has not enough memory for that{detail}; use smaller sizes", ENVIRONMENT
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror or error}; check the path, its rights and the space that is left", ENVIRONMENT
     detail = (str(error).splitlines() or [""])[0]
-    _fail(
-        f"internal: {type(error).__name__}: {detail}; this is a fault of trtc: "
-        "run again with TRTC_DEBUG=1 and report what it prints",
-        INTERNAL,
-    )
-
-
-def _pipe_closed() -> NoReturn:
-    """The reader of our output went away (``| head``): nothing more can be written, not even by the interpreter."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(PIPE_CLOSED)
+    advice = "this is a fault of trtc: run again with TRTC_DEBUG=1 and report what it prints"
+    return f"internal: {type(error).__name__}: {detail}; {advice}", INTERNAL
 
 
 if __name__ == "__main__":

@@ -19,10 +19,11 @@ _NO_EFFECT = frozenset(
 
 _PRECISION = (
     "an engine keeps the precision of its model, and lowering it is not there yet; "
-    "convert the model before the build, then 'trtc check' says what it needs"
+    "convert the model to that precision, then build the converted model"
 )
 _QUANTIZED = (
-    "quantizing is not there yet; give a model that holds QuantizeLinear and DequantizeLinear nodes: it is built as it is"
+    "quantizing is not there yet; "
+    "a model that holds QuantizeLinear and DequantizeLinear nodes is built as it is: quantize it first"
 )
 _LAYERS = "types of layers are part of the model (as in strongly typed networks); put Cast nodes into it"
 _TENSORRT = "it concerns TensorRT engines, and there is no TensorRT target yet ('trtc doctor' lists the targets)"
@@ -35,15 +36,19 @@ REFUSED = {
         ["precisionConstraints", "layerPrecisions", "layerOutputTypes", "inputIOFormats", "outputIOFormats"], _LAYERS
     ),
     **dict.fromkeys(
-        ["workspace", "memPoolSize", "builderOptimizationLevel", "timingCacheFile", "versionCompatible", "vc"]
-        + ["hardwareCompatibilityLevel", "stripWeights", "refit", "weightStreamingBudget", "sparsity", "tacticSources"]
-        + ["useDLACore", "allowGPUFallback", "layerDeviceTypes", "plugins", "staticPlugins", "dynamicPlugins"]
-        + ["useProfile", "allocationStrategy", "dumpOptimizationProfile", "device"],
+        (
+            *("workspace", "memPoolSize", "builderOptimizationLevel", "timingCacheFile", "versionCompatible", "vc"),
+            *("hardwareCompatibilityLevel", "stripWeights", "refit", "weightStreamingBudget", "sparsity"),
+            *("useDLACore", "allowGPUFallback", "layerDeviceTypes", "plugins", "staticPlugins", "dynamicPlugins"),
+            *("tacticSources", "useProfile", "allocationStrategy", "dumpOptimizationProfile", "device"),
+        ),
         _TENSORRT,
     ),
     **dict.fromkeys(
-        ["duration", "warmUp", "percentile", "streams", "exportTimes", "exportProfile", "exportLayerInfo"]
-        + ["dumpProfile", "dumpLayerInfo", "avgRuns"],
+        (
+            *("duration", "warmUp", "percentile", "streams", "exportTimes", "exportProfile", "exportLayerInfo"),
+            *("dumpProfile", "dumpLayerInfo", "avgRuns"),
+        ),
         _BENCH,
     ),
     "skipInference": "a build does not run inference for timing beyond what it verifies; leave it out",
@@ -67,7 +72,7 @@ def without_foreign_flags(arguments: Sequence[str]) -> list[str]:
     Raises:
         UsageError: for a flag whose effect trtc does not have; it names the replacement.
     """
-    kept = []
+    kept: list[str] = []
     rest = list(arguments)
     while rest:
         word = rest.pop(0)

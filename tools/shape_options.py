@@ -9,9 +9,10 @@ import click
 
 from trtc.profiles.grammar import ShapeOptions, trtexec_options
 from trtc.tools.foreign_flags import kebab, without_foreign_flags
+from trtc.tools.quantities import FiniteRange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from trtc.compiler.options import BuildOptions
 
@@ -30,65 +31,85 @@ class ArgumentOrder(click.Command):
         return super().parse_args(ctx, list(kept))
 
 
+def arguments_of(ctx: click.Context) -> list[str]:
+    """Return the words that an ``ArgumentOrder`` command was given."""
+    found: list[str] = ctx.meta[_ARGUMENTS]
+    return found
+
+
 def shape_options(command: F) -> F:
     """Add the options of all four shape grammars."""
-    for option in reversed(
-        [
-            click.option("--dim", multiple=True, metavar="SYMBOL=RANGE", help="min:opt:max, min..max, min.. or one size."),
-            click.option("--bucket", multiple=True, metavar="SYMBOL=MAX,...", help="One profile up to these sizes; repeat."),
-            click.option("--buckets", multiple=True, metavar="SYMBOL=A,B,C", help="Profiles for one symbol; several combine."),
-            click.option("--shape", multiple=True, metavar="NAME[1..8,3,?]", help="Ranges for each axis of an input."),
-            *(
-                click.option(*dict.fromkeys([f"--{name}", f"--{kebab(name)}"]), name.lower(), multiple=True, metavar="NAME:1x3x8,...",
-                             help=f"As trtexec's --{name}.")
-                for name in _TRTEXEC
-            ),
-            click.option("--profile", multiple=True, metavar="N", help="As trtexec: shapes that follow belong to profile N."),
-            *(
-                click.option(f"--trt-{kind}-shapes", multiple=True, metavar="NAME:[1,3,8]",
-                             help=f"As Polygraphy's --trt-{kind}-shapes.")
-                for kind in ("min", "opt", "max")
-            ),
-        ]
-    ):  # fmt: skip
-        command = option(command)
-    return command
+    options = [
+        _repeated("--dim", metavar="SYMBOL=RANGE", text="min:opt:max, min..max, min.. or one size."),
+        _repeated("--bucket", metavar="SYMBOL=MAX,...", text="One profile up to these sizes; repeat."),
+        _repeated("--buckets", metavar="SYMBOL=A,B,C", text="Profiles for one symbol; several combine."),
+        _repeated("--shape", metavar="NAME[1..8,3,?]", text="Ranges for each axis of an input."),
+        *(
+            _repeated(
+                *dict.fromkeys([f"--{kebab(name)}", f"--{name}"]), name.lower(), metavar="NAME:1x3x8,...",
+                text=f"As trtexec's --{name}.",
+            )
+            for name in _TRTEXEC
+        ),
+        _repeated("--profile", metavar="N", text="As trtexec: shapes that follow belong to profile N."),
+        *(
+            _repeated(
+                f"--trt-{kind}-shapes", metavar="NAME:[1,3,8]", text=f"As Polygraphy's --trt-{kind}-shapes."
+            )
+            for kind in ("min", "opt", "max")
+        ),
+    ]  # fmt: skip
+    return _with(command, options)
 
 
 def model_options(command: F) -> F:
     """Add everything else that a build can be told."""
     from trtc.tools.defaults import DEFAULTS
 
-    for option in reversed(
-        [
-            click.option("--pad", "pads", multiple=True, metavar="SYMBOL[:right|:left|:rows]",
-                         help="A symbol that may be padded; accepted only if an experiment confirms it."),
-            click.option("--fill", "fills", multiple=True, metavar="INPUT=VALUE", help="What padding of an input holds."),
-            click.option("--derive", "derives", multiple=True, metavar="INPUT=ones|zeros|positions:SYMBOL",
-                         help="An input that callers may leave out."),
-            click.option("--accept-padding-error", is_flag=True, help="Build although padding moves answers; recorded."),
-            click.option("--target", "targets", multiple=True, default=DEFAULTS.targets, show_default=True,
-                         help="What to build for; repeat for several."),
-            click.option("--samples", multiple=True, type=click.Path(path_type=Path),
-                         help="Real inputs: .npz files, or a folder of them."),
-            click.option("--val-range", "val_ranges", multiple=True, metavar="INPUT:[LOW,HIGH]",
-                         help="Values that an input takes."),
-            click.option("--atol", type=click.FloatRange(0), default=DEFAULTS.atol, show_default=True),
-            click.option("--rtol", type=click.FloatRange(0), default=DEFAULTS.rtol, show_default=True),
-            click.option("--seed", type=click.IntRange(0), default=DEFAULTS.seed, show_default=True),
-            click.option("--mode", type=click.Choice(["auto", "exact", "bucket"]), default=DEFAULTS.mode, show_default=True,
-                         help="Run exact sizes, pad to the bucket, or whichever measures faster."),
-            click.option("--measure-seconds", "measure_s", type=click.FloatRange(0), default=DEFAULTS.measure_s,
-                         show_default=True, help="Time for measuring; 0 measures nothing."),
-            click.option("--verify-seconds", "verify_s", type=click.FloatRange(1), default=DEFAULTS.verify_s,
-                         show_default=True, help="Time for comparing one engine."),
-            click.option("--model-root", type=click.Path(path_type=Path, file_okay=False),
-                         help="Folder that external data may lie in."),
-            click.option("--threads", type=click.IntRange(0), default=DEFAULTS.threads, show_default=True,
-                         help="Threads of the compiler; 0 for all that this process may use."),
-            click.option("--no-cache", is_flag=True, help="Neither look in the build cache nor keep the build there."),
-        ]
-    ):  # fmt: skip
+    options = [
+        _repeated(
+            "--pad", "pads", metavar="SYMBOL[:right|:left|:rows]",
+            text="A symbol that may be padded; accepted only if an experiment confirms it.",
+        ),
+        _repeated("--fill", "fills", metavar="INPUT=VALUE", text="What padding of an input holds."),
+        _repeated(
+            "--derive", "derives", metavar="INPUT=ones|zeros|positions:SYMBOL",
+            text="An input that callers may leave out.",
+        ),
+        click.option("--accept-padding-error", is_flag=True, help="Build although padding moves answers; recorded."),
+        click.option("--target", "targets", multiple=True, default=DEFAULTS.targets, show_default=True,
+                     help="What to build for; repeat for several."),
+        click.option("--samples", multiple=True, type=click.Path(path_type=Path),
+                     help="Real inputs: .npz files, or a folder of them."),
+        _repeated("--val-range", "val_ranges", metavar="INPUT:[LOW,HIGH]", text="Values that an input takes."),
+        click.option("--atol", type=FiniteRange(0), default=DEFAULTS.atol, show_default=True,
+                     help="Absolute tolerance of every comparison."),
+        click.option("--rtol", type=FiniteRange(0), default=DEFAULTS.rtol, show_default=True,
+                     help="Relative tolerance, of the largest magnitude of an output."),
+        click.option("--seed", type=click.IntRange(0), default=DEFAULTS.seed, show_default=True,
+                     help="Of generated values."),
+        click.option("--mode", type=click.Choice(["auto", "exact", "bucket"]), default=DEFAULTS.mode,
+                     show_default=True, help="Run exact sizes, pad to the bucket, or whichever measures faster."),
+        click.option("--measure-seconds", "measure_s", type=FiniteRange(0), default=DEFAULTS.measure_s,
+                     show_default=True, help="Time for measuring; 0 measures nothing."),
+        click.option("--verify-seconds", "verify_s", type=FiniteRange(1), default=DEFAULTS.verify_s,
+                     show_default=True, help="Time for comparing one engine."),
+        click.option("--model-root", type=click.Path(path_type=Path, file_okay=False),
+                     help="Folder that external data may lie in."),
+        click.option("--threads", type=click.IntRange(0), default=DEFAULTS.threads, show_default=True,
+                     help="Threads of the compiler; 0 for all that this process may use."),
+        click.option("--no-cache", is_flag=True, help="Neither look in the build cache nor keep the build there."),
+    ]  # fmt: skip
+    return _with(command, options)
+
+
+def _repeated(*names: str, metavar: str, text: str) -> Any:
+    """An option that may stand several times."""
+    return click.option(*names, multiple=True, metavar=metavar, help=text)
+
+
+def _with(command: F, options: Sequence[Any]) -> F:
+    for option in reversed(options):
         command = option(command)
     return command
 
@@ -107,7 +128,7 @@ def options_from(ctx: click.Context, given: dict[str, Any]) -> BuildOptions:
         bucket=given["bucket"],
         buckets=given["buckets"],
         shape=given["shape"],
-        trtexec=trtexec_options(ctx.meta[_ARGUMENTS]),
+        trtexec=trtexec_options(arguments_of(ctx)),
         trt_min_shapes=given["trt_min_shapes"],
         trt_opt_shapes=given["trt_opt_shapes"],
         trt_max_shapes=given["trt_max_shapes"],

@@ -109,6 +109,18 @@ def test_the_second_reference_says_which_operator_it_lacks(model_of):
     assert "FastGelu" in found.reason
 
 
+@pytest.mark.parametrize(("opset", "serves"), [(9, False), (13, False), (14, True)])
+def test_the_second_reference_never_normalizes_with_the_statistics_of_the_request(model_of, opset, serves):
+    node = helper.make_node("BatchNormalization", ["x", "one", "zero", "zero", "one"], ["y"], name="norm")
+    constants = {"one": np.ones(2, np.float32), "zero": np.zeros(2, np.float32)}
+    model = model_of([node], {"x": (FLOAT, ["N", 2])}, {"y": (FLOAT, ["N", 2])}, constants, opset=opset)
+    feeds = {"x": np.array([[5, 6], [7, 9]], np.float32)}
+    second = onnx_evaluator(model, feeds)
+    assert isinstance(second, Unavailable) != serves
+    if not isinstance(second, Unavailable):
+        np.testing.assert_allclose(second.run(feeds)["y"], feeds["x"], rtol=1e-4)
+
+
 def test_the_second_reference_is_refused_beyond_its_seconds(model_of):
     nodes = [helper.make_node("Relu", [f"v{i}"], [f"v{i + 1}"]) for i in range(50)]
     model = model_of(nodes, {"v0": (FLOAT, ["N"])}, {"v50": (FLOAT, ["N"])})

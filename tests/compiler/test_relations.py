@@ -50,8 +50,14 @@ def test_the_simplest_formula_is_written(function, text):
     assert dim_text(fit.dim) == text
 
 
-def test_small_sizes_that_behave_otherwise_are_left_out_and_told():
-    fit = fit_axis({"w": scan_of(lambda n: max(1, (n + 3) // 8))}, [])
+def test_no_size_is_left_out_for_a_slightly_simpler_formula():
+    found = fit_stair("s", scan_of(lambda n: (5 * n + 1) // 7, range(1, 17)))
+    assert (found.step.mul, found.step.div, found.valid_from) == (5, 7, 1)
+
+
+@pytest.mark.parametrize("sizes", [SIZES, [*range(1, 17), 34, 62, 101, 258]], ids=["many", "few"])
+def test_small_sizes_that_behave_otherwise_are_left_out_and_told(sizes):
+    fit = fit_axis({"w": scan_of(lambda n: max(1, (n + 3) // 8), sizes)}, [])
     assert dim_text(fit.dim) == "(w+3)//8"
     assert fit.valid_from == {"w": 5}
 

@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from trtc.compiler.importer import load_model
+from trtc.compiler.inference import inferred_shapes
 from trtc.compiler.reference import open_reference
 from trtc.compiler.signature import SourceOptions, find_signature
 from trtc.engines.errors import EngineError
@@ -66,6 +67,47 @@ def test_equal_symbols_need_ranges_that_share_a_size(model_of):
     model = model_of([node("Add", ["a", "b"], ["y"])], inputs, {"y": (FLOAT, None)})
     with pytest.raises((ProfileError, ModelError)):
         signature_of(model, {"m": Range(2, 3, 4), "n": Range(6, 7, 8)})
+
+
+def test_a_symbol_that_may_move_alone_is_still_merged_with_one_that_needs_it(model_of):
+    nodes = [
+        node("Shape", ["a"], ["rows"], end=1),
+        node("Concat", ["rows", "rest"], ["shape"], axis=0),
+        node("Reshape", ["c", "shape"], ["d"]),  # any m does while k is 2; any other k needs m to follow
+        node("Add", ["a", "d"], ["y"]),
+    ]
+    inputs = {"a": (FLOAT, ["k", 1]), "c": (FLOAT, ["m", 4])}
+    found = signature_of(model_of(nodes, inputs, {"y": (FLOAT, None)}, {"rest": np.array([-1])}))
+    assert found.merges == {"m": "k"}
+    assert outputs(found) == ["[k, 4]"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_run_that_fails_for_its_values_does_not_condemn_its_sizes(model_of, seed):
+    nodes = [node("Mod", ["i", "nine"], ["j"]), node("Gather", ["table", "j"], ["y"])]
+    constants = {"nine": np.array(9), "table": np.ones((7, 3), np.float32)}
+    model = model_of(nodes, {"i": (INT64, ["S"])}, {"y": (FLOAT, None)}, constants)
+    assert outputs(signature_of(model, {"S": Range(1, 1, 1)}, seed=seed)) == ["[S, 3]"]
+
+
+def test_inference_does_not_trust_the_declared_outputs(model_of):
+    model = model_of([node("Relu", ["x"], ["y"])], {"x": (FLOAT, ["B", 4])}, {"y": (FLOAT, ["B", 5])})
+    assert inferred_shapes(model)["y"] == ("B", 4)
+
+
+def test_other_values_are_run_at_the_same_sizes(model_of):
+    model = model_of([node("Relu", ["x"], ["y"])], {"x": (FLOAT, ["B"])}, {"y": (FLOAT, None)})
+    seen = []
+
+    class Watching:
+        name = "watching"
+
+        def run(self, feeds):
+            seen.append(tuple(feeds["x"].tolist()))
+            return {"y": feeds["x"]}
+
+    find_signature(model, Watching(), SourceOptions(), {"B": Range(3, 3, 3)})
+    assert len(set(seen)) >= 6
 
 
 def test_sizes_that_differ_freely_stay_apart(model_of):

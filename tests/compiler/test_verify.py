@@ -145,6 +145,14 @@ def test_without_time_nothing_passes_and_the_budget_is_said(masked_sum, open_eng
         assert "nothing was compared" in result.detail
 
 
+def test_however_short_the_time_every_profile_is_looked_at_once(masked_sum, open_engine):
+    results = verify_engine(
+        open_engine(masked_sum.proto), masked_sum.subject, [masked_sum.reference], options=VerifyOptions(budget_s=1e-9)
+    )
+    assert {r.profile for r in results} == {p.name for p in masked_sum.subject.ladder.profiles}
+    assert all(r.passed and r.runs == 1 for r in results)
+
+
 def test_a_slow_second_reference_is_cut_off_alone(masked_sum, open_engine):
     options = VerifyOptions(further_budget_s=0)
     engine = open_engine(masked_sum.proto)

@@ -93,7 +93,8 @@ GOLDEN = b"""{
           "w"
         ],
         "used": true,
-        "has_default": false
+        "has_default": false,
+        "alias": ""
       }
     ],
     "outputs": [
@@ -121,7 +122,8 @@ GOLDEN = b"""{
           null
         ],
         "used": true,
-        "has_default": false
+        "has_default": false,
+        "alias": ""
       }
     ]
   },

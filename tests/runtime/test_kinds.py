@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import ml_dtypes
 import numpy as np
 import onnx
@@ -76,7 +78,7 @@ def test_strings_go_in_and_come_out(open_bundle, identity_model, x, expected):
         assert y.tolist() == expected
         with session.borrow({"x": x}) as views:
             assert views["y"].tolist() == expected
-    with pytest.raises(RequestError, match="n=5, but this bundle serves n 0..4"):
+    with pytest.raises(RequestError, match=r"n=5, but this bundle serves n 0\.\.4"):
         session.run({"x": ["a"] * 5})
 
 
@@ -102,12 +104,7 @@ def test_strings_beside_numbers_keep_their_own_values_between_calls(open_bundle,
         assert session.run({"s": [f"b{i}"], "t": ["mine"], "x": x})["y"].tolist() == [f"b{i}", "mine"]
 
 
-def test_the_caller_gets_its_strings_released_after_the_call(open_bundle, identity_model):
-    import weakref
-
-    class Items(np.ndarray):
-        pass
-
+def test_no_reference_to_an_unplaced_input_outlives_its_call(open_bundle, identity_model):
     session = open_bundle(identity_model(dims=None), slots=1)
     x = np.ones(3, F)
     alive = weakref.ref(x)

@@ -18,15 +18,14 @@ BUCKET = ({"batch": (1, 4), "seq": (1, 8)},)
 
 
 def masked(batch, seq, rng):
-    return {"x": rng.standard_normal((batch, seq), dtype=F), "mask": rng.integers(0, 2, (batch, seq))}
+    return {"x": rng.integers(-9, 9, (batch, seq)).astype(F), "mask": rng.integers(0, 2, (batch, seq))}
 
 
 @pytest.mark.parametrize(
     "padding", [(SEQ,), (LEFT,), (ROWS,), (SEQ, ROWS), (ROWS, LEFT)], ids=["right", "left", "rows", "both", "left-rows"]
 )
-@pytest.mark.parametrize("slots", [1, 2])
-def test_a_padded_result_is_cut_to_what_the_exact_run_gives(open_bundle, plain, masked_sum, rng, padding, slots):
-    session = open_bundle(masked_sum, profiles=BUCKET, mode="bucket", padding=padding, slots=slots)
+def test_a_padded_result_is_cut_to_what_the_exact_run_gives(open_bundle, plain, masked_sum, rng, padding):
+    session = open_bundle(masked_sum, profiles=BUCKET, mode="bucket", padding=padding, slots=1)
     padded = {rule.symbol for rule in padding}
     for batch, seq in [(1, 1), (2, 3), (4, 8), (3, 8), (4, 5), (2, 3), (1, 1)] * 2:
         feeds = masked(batch, seq, rng)
@@ -36,7 +35,7 @@ def test_a_padded_result_is_cut_to_what_the_exact_run_gives(open_bundle, plain, 
         assert run == {"batch": 4 if "batch" in padded else batch, "seq": 8 if "seq" in padded else seq}
         for name, array in expected.items():
             assert found[name].shape == array.shape
-            np.testing.assert_allclose(found[name], array, rtol=1e-6)
+            np.testing.assert_array_equal(found[name], array)
         with session.borrow(feeds) as views:
             for name, array in found.items():
                 np.testing.assert_array_equal(views[name], array)
@@ -172,7 +171,7 @@ def test_a_size_below_the_profile_is_padded_up_to_it_where_allowed(open_bundle, 
     session = open_bundle(counting, profiles=profiles, mode=mode, padding=(SEQ,))
     assert session.run(feeds)["elements"] == (4 if mode == "exact" else 8)
     refusing = open_bundle(counting, profiles=profiles, mode=mode)
-    with pytest.raises(RequestError, match="seq=1, but this bundle serves seq 4..8; send a larger request"):
+    with pytest.raises(RequestError, match=r"seq=1, but this bundle serves seq 4\.\.8; send a larger request"):
         refusing.run(feeds)
 
 

@@ -226,3 +226,15 @@ def test_tensors_that_share_bytes_read_the_same_values(*, imported, run, folder,
     assert np.array_equal(results["y"], np.arange(1000))
     assert np.array_equal(results["z"], np.arange(500, 1500))
     assert (loaded.folder / DATA_FILE).stat().st_size == 6000
+
+
+@pytest.mark.parametrize("parts", [("out.bin",), ("outdir", "s.bin")])
+def test_a_link_swapped_in_after_the_path_was_resolved_is_not_followed(folder, monkeypatch, parts):
+    from trtc.compiler import external_data
+
+    (folder / "out.bin").symlink_to("../s.bin")
+    (folder / "outdir").symlink_to("..")
+    regular = os.stat(folder / "ok.bin")  # noqa: PTH116 (the plain call, before it is replaced)
+    monkeypatch.setattr(external_data.os, "stat", lambda *_args, **_named: regular)  # as if swapped right after
+    with pytest.raises(OSError, match=r"symbolic links|Not a directory"):
+        external_data._open_below(folder, parts)

@@ -1,0 +1,273 @@
+"""Verify the engines of a finished bundle again: on another machine, with more time, or with real samples.
+
+Nothing is searched that the bundle already says: signature, ladder, padding and evidence are those of its manifest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path  # noqa: TC003 (a field of a frozen value)
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from trtc.compiler.construct import difference_text
+from trtc.compiler.inference import inferred_shapes
+from trtc.compiler.input_roles import trace_inputs
+from trtc.compiler.probes.subject import Subject
+from trtc.compiler.reference import Unavailable, onnx_evaluator, open_reference
+from trtc.compiler.samples import check_samples, load_samples
+from trtc.compiler.signature import SourceOptions, find_signature, model_inputs
+from trtc.compiler.tolerance import Tolerance
+from trtc.compiler.values import value_source
+from trtc.compiler.verify import Padding, VerifyOptions, verify_engine
+from trtc.engines.bundle import open_engine
+from trtc.engines.registry import backend_named
+from trtc.profiles import CheckError, UsageError
+from trtc.profiles.grammar import val_ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from trtc.compiler.model import Model
+    from trtc.compiler.options import Progress
+    from trtc.compiler.reference import Reference
+    from trtc.engines.manifest import EngineRecord, Manifest, Verification
+    from trtc.engines.protocol import Engine
+
+MAX_PROBLEMS = 5
+"""Differences that one message names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReverifyOptions:
+    """How a bundle is verified again.
+
+    Attributes:
+        samples: ``.npz`` files, or folders of them, with real inputs.
+        val_ranges: ``--val-range`` texts.
+        atol: absolute part of the tolerance; None for the bundle's.
+        rtol: relative part; None for the bundle's.
+        seed: of generated values.
+        verify_s: seconds for comparing one engine.
+        threads: of the reference and of the engine.
+    """
+
+    samples: tuple[Path, ...] = ()
+    val_ranges: tuple[str, ...] = ()
+    atol: float | None = None
+    rtol: float | None = None
+    seed: int = 0
+    verify_s: float = 60.0
+    threads: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOutcome:
+    """What happened to one engine.
+
+    Attributes:
+        record: as it is now; unchanged where it did not run.
+        ran: whether it was compared.
+        reason: why it was not; else what makes it fail, or nothing.
+    """
+
+    record: EngineRecord
+    ran: bool
+    reason: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether it ran and agreed with the model everywhere."""
+        return self.ran and not self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class Reverified:
+    """The outcome.
+
+    Attributes:
+        before: the manifest that was read.
+        after: the manifest with the new results.
+        engines: one outcome for each engine, in the manifest's order.
+        notes: what a person should know.
+    """
+
+    before: Manifest
+    after: Manifest
+    engines: tuple[EngineOutcome, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What is verified.
+
+    Attributes:
+        path: of the bundle.
+        manifest: of the bundle.
+        model: that it was built from; checked on construction, by content.
+
+    Raises:
+        UsageError: for another model; it names both digests.
+    """
+
+    path: Path
+    manifest: Manifest
+    model: Model
+
+    def __post_init__(self) -> None:
+        wanted, found = self.manifest.source.sha256, self.model.sha256
+        if wanted != found:
+            raise UsageError(
+                f"{self.path} was built from a model with SHA-256 {wanted}, but the model given has {found}; "
+                "give the model that it was built from, external data included, or build again"
+            )
+
+
+def reverify(
+    candidate: Candidate, options: ReverifyOptions, unfit: Mapping[str, str], progress: Progress
+) -> Reverified:
+    """Compare every engine that can run here with the model. Nothing is written.
+
+    Args:
+        candidate: bundle and model.
+        options: how.
+        unfit: why an engine cannot run here, by its name; the others are run.
+        progress: told what is going on.
+
+    Raises:
+        UsageError: for samples or ranges that do not fit.
+        BundleError: when the files of an engine are not what the manifest says.
+        EngineError: when an engine that should run here cannot be opened.
+    """
+    manifest, model = candidate.manifest, candidate.model
+    progress.stage("reading the model and preparing values")
+    reference = open_reference(model, options.threads)
+    subject, smallest = _subject(manifest, model, reference, options)
+    references: list[Reference] = [reference]
+    second = onnx_evaluator(model, smallest)
+    notes = []
+    if isinstance(second, Unavailable):
+        notes.append(f"compared with ONNX Runtime only: {second.reason}")
+    else:
+        references.append(second)
+    tolerance = Tolerance(
+        manifest.tolerance[0] if options.atol is None else options.atol,
+        manifest.tolerance[1] if options.rtol is None else options.rtol,
+    )
+    verify = VerifyOptions(tolerance=tolerance, seed=options.seed, budget_s=options.verify_s)
+    padding = Padding(manifest.padding, manifest.evidence)
+    outcomes = []
+    for record in manifest.engines:
+        if record.name in unfit or not backend_named(record.backend).computes:
+            reason = unfit.get(record.name, "it computes nothing, so there is nothing to compare")
+            outcomes.append(EngineOutcome(record, ran=False, reason=reason))
+            continue
+        progress.stage(f"comparing engine {record.name} with {' and '.join(r.name for r in references)}")
+        found = _verify(
+            candidate,
+            record.name,
+            lambda engine: verify_engine(engine, subject, references, padding, verify),
+            options.threads,
+        )
+        outcomes.append(_judged(_with_tolerance(record, tolerance, manifest), found, references[0].name))
+    after = msgspec.structs.replace(manifest, engines=tuple(outcome.record for outcome in outcomes))
+    return Reverified(manifest, after, tuple(outcomes), tuple(notes))
+
+
+def _with_tolerance(record: EngineRecord, tolerance: Tolerance, manifest: Manifest) -> EngineRecord:
+    """Record another tolerance than the bundle's beside the engine that it was used for."""
+    options = {name: text for name, text in record.options.items() if name not in ("verify_atol", "verify_rtol")}
+    if (tolerance.atol, tolerance.rtol) != manifest.tolerance:
+        options |= {"verify_atol": repr(tolerance.atol), "verify_rtol": repr(tolerance.rtol)}
+    return msgspec.structs.replace(record, options=options)
+
+
+def _subject(
+    manifest: Manifest, model: Model, reference: Reference, options: ReverifyOptions
+) -> tuple[Subject, dict[str, object]]:
+    """Make what is verified, and a feed of small sizes that run."""
+    ranges = dict(val_ranges(options.val_ranges))
+    fed = tuple(spec for spec in manifest.signature.inputs if not spec.has_default)
+    samples = check_samples(load_samples(options.samples), fed) if options.samples else None
+    merges = _merges(manifest, model)
+    roles = trace_inputs(model, inferred_shapes(model)).roles
+    source = value_source(fed, roles, ranges, samples)
+    rules = {
+        name: replace(rule, high=merges.get(rule.high, rule.high)) if isinstance(rule.high, str) else rule
+        for name, rule in source.rules.items()
+    }
+    source = replace(source, rules=rules)
+    first = manifest.ladder.profiles[0]
+    small = {symbol: 1 if r.holds(1) else r.min for symbol, r in first.ranges.items()}
+    multiples: dict[str, int] = {}
+    if any(r.max is None for profile in manifest.ladder.profiles for r in profile.ranges.values()):
+        # Open ranges name no sizes to run at, so the sizes that run are looked for, as the build did.
+        searched = find_signature(model, reference, SourceOptions(None, ranges, options.seed), {})
+        multiples = {symbol: rule.multiple_of for symbol, rule in searched.workable.items()}
+        small |= {symbol: size for symbol, size in searched.base.items() if symbol in small}
+    subject = Subject(
+        graph=model.proto.graph,
+        signature=manifest.signature,
+        ladder=manifest.ladder,
+        values=source,
+        samples=samples.feeds if samples is not None else (),
+        multiples=multiples,
+    )
+    return subject, source.feeds(small, np.random.default_rng(options.seed))
+
+
+def _merges(manifest: Manifest, model: Model) -> dict[str, str]:
+    """Name, for each symbol of the model file, the one that stands for it in the bundle."""
+    found: dict[str, str] = {}
+    by_name = {spec.name: spec for spec in manifest.signature.inputs}
+    for spec in model_inputs(model):
+        kept = by_name.get(spec.name)
+        if kept is None or kept.dtype != spec.dtype or len(kept.dims or ()) != len(spec.dims or ()):
+            raise CheckError(
+                f"the bundle has {kept or 'no such input'} where its model has {spec}; build the bundle again"
+            )
+        pairs = zip(spec.dims or (), kept.dims or (), strict=True)
+        found |= {old: new for old, new in pairs if isinstance(old, str) and isinstance(new, str)}
+    return found
+
+
+def _verify(
+    candidate: Candidate, name: str, check: Callable[[Engine], tuple[Verification, ...]], threads: int
+) -> tuple[Verification, ...]:
+    """Open one engine, its files checked, and compare it."""
+
+    def choose(found: Manifest) -> EngineRecord:
+        if found != candidate.manifest:
+            raise CheckError(f"{candidate.path} was replaced while it was verified; run again")
+        return next(record for record in found.engines if record.name == name)
+
+    with open_engine(candidate.path, choose) as reader:
+        backend = backend_named(reader.record.backend)
+        engine = backend.load(reader.files, reader.record, reader.manifest.signature, threads)
+        try:
+            return check(engine)
+        finally:
+            engine.close()
+
+
+def _judged(record: EngineRecord, found: tuple[Verification, ...], trusted: str) -> EngineOutcome:
+    """Decide as a build does: nothing may differ, and the first reference must have been compared everywhere."""
+    problems = [difference_text(v, record.target) for v in found if v.ran and not v.passed]
+    problems += [
+        f"profile {v.profile}, {v.mode}: {v.detail}; allow more time with --verify-seconds, or give samples"
+        for v in found
+        if not v.ran and v.reference == trusted
+    ]
+    verified = not problems and any(v.passed for v in found)
+    reason = "; ".join(problems[:MAX_PROBLEMS]) or ("" if verified else "nothing was compared")
+    changed = msgspec.structs.replace(record, verified=verified, verification=_kept(record.verification, found))
+    return EngineOutcome(changed, ran=True, reason=reason)
+
+
+def _kept(old: tuple[Verification, ...], new: tuple[Verification, ...]) -> tuple[Verification, ...]:
+    """Keep what was shown before where nothing could be compared now: it is still true of the same files."""
+    passed = {(v.profile, v.mode, v.reference): v for v in old if v.passed}
+    return tuple(v if v.ran else passed.get((v.profile, v.mode, v.reference), v) for v in new)

@@ -1,0 +1,45 @@
+"""Every command of docs/cli.md does what it says there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_EXIT = re.compile(r"\s*# exit (\d+)$")
+
+
+def commands(page: Path) -> list[tuple[str, int]]:
+    found = []
+    for line in "".join(_BLOCK.findall(page.read_text())).splitlines():
+        code = _EXIT.search(line)
+        found.append((_EXIT.sub("", line), int(code[1]) if code else 0))
+    return found
+
+
+def test_the_commands_of_the_page_run_in_order(trtc, repository, encoder, good_request, tmp_path, monkeypatch):
+    shutil.copy(encoder, tmp_path / "model.onnx")
+    shutil.copy(good_request, tmp_path / "request.npz")
+    monkeypatch.chdir(tmp_path)
+    listed = commands(repository / "docs" / "cli.md")
+    assert {line.split()[1] for line, _ in listed} == {"build", "run", "inspect", "verify", "check", "doctor"}
+    for line, code in listed:
+        program, *words = shlex.split(line)
+        assert program == "trtc"
+        said = trtc(*words)
+        assert said.code == code, f"{line}: {said.err}"
+
+
+def test_the_page_names_every_option(repository):
+    from trtc.tools.cli import VERBS, command
+
+    page = (repository / "docs" / "cli.md").read_text()
+    for verb in VERBS:
+        options = [p for p in command.get_command(None, verb).params if p.param_type_name == "option"]
+        missing = [p.opts[0] for p in options if not p.hidden and not any(opt in page for opt in p.opts)]
+        assert not missing, f"trtc {verb}"

@@ -1,0 +1,241 @@
+"""What a bundle holds: read from its manifest alone, so neither engines nor the compiler's libraries are needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path  # noqa: TC003 (a field of a frozen value)
+from typing import TYPE_CHECKING, Any
+
+from trtc.engines.blobs import blobs_of, check_blobs
+from trtc.engines.bundle import bundle_size_bytes
+from trtc.engines.host import this_host
+from trtc.engines.manifest_file import read_manifest
+from trtc.profiles import sizes_text
+from trtc.runtime.verdicts import judge
+from trtc.tools.output import print_facts, print_line, print_table, seconds_text, size_text
+
+if TYPE_CHECKING:
+    from trtc.engines.manifest import EngineRecord, Evidence, Manifest
+    from trtc.profiles import PadRule
+    from trtc.runtime.verdicts import Verdict
+
+METADATA_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What loading will take, known before it, in bytes; None where ranges are open.
+
+    Attributes:
+        slots: calls that may run at once on this host.
+        slot_bytes: planned memory of one.
+        planned_bytes: of all slots.
+        library_bytes: measured inside the library for the largest profile, for one call at a time.
+        engine_bytes: files of the engine, which are mapped.
+    """
+
+    slots: int
+    slot_bytes: int | None
+    planned_bytes: int | None
+    library_bytes: int | None
+    engine_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BundleFacts:
+    """What is shown about a bundle.
+
+    Attributes:
+        path: of the bundle.
+        manifest: everything that it says about itself.
+        verdicts: whether each engine fits this host, and why.
+        chosen: name of the engine that would be loaded here; None when none fits.
+        memory: of that engine, or of the first.
+        digests_checked: whether every file was read and compared.
+    """
+
+    path: Path
+    manifest: Manifest
+    verdicts: tuple[Verdict, ...]
+    chosen: str | None
+    memory: Memory
+    digests_checked: bool
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of the JSON object."""
+        return {
+            "path": str(self.path),
+            "size_bytes": bundle_size_bytes(self.manifest),
+            "chosen": self.chosen,
+            "verdicts": self.verdicts,
+            "memory": self.memory,
+            "digests_checked": self.digests_checked,
+            "metadata_keys": list(self.manifest.metadata),
+            "manifest": self.manifest,
+        }
+
+
+def bundle_facts(path: Path, *, verify_digests: bool) -> BundleFacts:
+    """Read a bundle.
+
+    Raises:
+        UsageError: when nothing is there.
+        BundleError: for a bundle that is not whole; with ``verify_digests`` also when any file differs.
+        HostError: when reading is not allowed.
+    """
+    manifest = read_manifest(path)
+    check_blobs(path, blobs_of(manifest).values(), digests=verify_digests)
+    verdicts = tuple(judge(record, this_host()) for record in manifest.engines)
+    computing = [r for r in manifest.engines if r.backend != "null"] or list(manifest.engines)
+    fitting = [r.name for r, v in zip(manifest.engines, verdicts, strict=True) if v.fits and r in computing]
+    chosen = fitting[0] if fitting else None
+    record = next((r for r in manifest.engines if r.name == chosen), next(iter(manifest.engines), None))
+    return BundleFacts(path, manifest, verdicts, chosen, _memory(manifest, record), digests_checked=verify_digests)
+
+
+def _memory(manifest: Manifest, record: EngineRecord | None) -> Memory:
+    allowed = this_host().threads
+    slots = min(manifest.execution.slots or allowed, allowed)
+    found = record.memory if record is not None else ()
+    closed = len(found) == len(manifest.ladder.profiles)
+    slot_bytes = max((m.slot_bytes for m in found), default=0) if closed else None
+    scratch = [m.scratch_bytes for m in found if m.scratch_bytes >= 0]
+    return Memory(
+        slots=slots,
+        slot_bytes=slot_bytes,
+        planned_bytes=None if slot_bytes is None else slot_bytes * slots,
+        library_bytes=max(scratch) if closed and scratch else None,
+        engine_bytes=sum(blob.size_bytes for blob in record.files) if record is not None else 0,
+    )
+
+
+def show_bundle(found: BundleFacts) -> None:
+    """Print it for people."""
+    manifest = found.manifest
+    source, build = manifest.source, manifest.build
+    opsets = ", ".join(f"{domain or 'ai.onnx'} {number}" for domain, number in source.opsets.items())
+    flags = " ".join(f"--{name} {text}" for name, text in build.options.items())
+    checked = (
+        "every file has the digest that the manifest says" if found.digests_checked else "sizes checked, digests not"
+    )
+    print_facts(
+        [
+            ("bundle", f"{found.path} ({size_text(bundle_size_bytes(manifest))}; {checked})"),
+            ("source", f"sha256 {source.sha256} ({size_text(source.size_bytes)})"),
+            ("", f"IR {source.ir_version}, opset {opsets}, made by {source.producer or 'not said'}"),
+            ("built", f"by trtc {build.trtc} with {', '.join(f'{k} {v}' for k, v in build.libraries.items())}"),
+            ("", f"on {', '.join(build.machine.values())}; seed {build.seed}"),
+            ("options", flags or "none"),
+        ]
+    )
+    print_line()
+    for kind, specs in (("input", manifest.signature.inputs), ("output", manifest.signature.outputs)):
+        for spec in specs:
+            print_line(f"{kind:6} {spec}")
+    for derived in manifest.derived:
+        along = f" along {derived.symbol}" if derived.symbol else ""
+        print_line(f"input {derived.input!r} may be left out; trtc makes it: {derived.kind}{along}")
+    print_line()
+    _show_profiles(manifest)
+    _show_padding(manifest)
+    _show_engines(found)
+    _show_memory(found.memory)
+    execution = manifest.execution
+    sizes = "exact" if execution.mode == "exact" else "padded to the bucket"
+    print_line(f"requests run {sizes}: {execution.reason or 'no reason was recorded'}")
+    if manifest.metadata:
+        more = len(manifest.metadata) - METADATA_SHOWN
+        listed = ", ".join(list(manifest.metadata)[:METADATA_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        print_line(f"metadata keys: {listed}")
+
+
+def _show_profiles(manifest: Manifest) -> None:
+    costs = manifest.ladder.cost_s
+    rows = [
+        (p.name, str(p).partition(": ")[2], seconds_text(costs[i]) if costs else "not measured")
+        for i, p in enumerate(manifest.ladder.profiles)
+    ]
+    print_table("profiles", ("profile", "sizes", "one run at the bucket"), rows)
+    print_line()
+
+
+def _show_padding(manifest: Manifest) -> None:
+    for rule in manifest.padding:
+        print_line(f"padding {rule.symbol}: {_rule_text(rule)}")
+    rows = [_evidence_row(evidence) for evidence in manifest.evidence]
+    if rows:
+        print_table("evidence", ("claim", "verdict", "runs", "largest difference", "values", "detail"), rows)
+    print_line()
+
+
+def _rule_text(rule: PadRule) -> str:
+    if rule.side == "rows":
+        return "by repeating the last row"
+    return f"on the {rule.side}, " + ", ".join(f"{name} with {fill}" for name, fill in rule.fills.items())
+
+
+def _evidence_row(evidence: Evidence) -> tuple[object, ...]:
+    claim = {"padding": "padding is neutral", "rows": "rows are independent", "relations": "output sizes follow"}
+    verdict = "accepted" if evidence.accepted else "deviation accepted" if evidence.deviation_accepted else "not shown"
+    worst = max(evidence.findings, key=lambda f: f.max_abs, default=None)
+    values = "; ".join(
+        f"{name} {d.low:g}..{d.high:g}{', no row all zero' if d.rows_nonzero else ''}"
+        for name, d in evidence.domain.items()
+    )
+    return (
+        claim[evidence.kind] + ("" if evidence.symbol == "*" else f" along {evidence.symbol}"),
+        verdict,
+        evidence.runs,
+        "-" if worst is None else f"{worst.max_abs:.3g} in {worst.output}",
+        values or evidence.samples,
+        evidence.detail,
+    )
+
+
+def _show_engines(found: BundleFacts) -> None:
+    rows = []
+    for record, verdict in zip(found.manifest.engines, found.verdicts, strict=True):
+        size = size_text(sum(blob.size_bytes for blob in record.files))
+        state = "chosen" if record.name == found.chosen else "fits" if verdict.fits else "NO"
+        rows.append((record.name, record.backend, size, _needs(record), state, verdict.reason))
+    print_table("engines", ("engine", "backend", "size", "needs", "here", "reason"), rows)
+    results = [
+        (
+            record.name,
+            v.profile,
+            v.mode,
+            v.reference,
+            "passed" if v.passed else "DIFFERS" if v.ran else "not compared",
+            v.runs,
+            "-"
+            if v.worst is None
+            else f"{v.worst.max_abs:.3g} of {v.worst.allowed:.3g} at {sizes_text(v.worst.sizes)}",
+        )
+        for record in found.manifest.engines
+        for v in record.verification
+    ]
+    if results:
+        print_line()
+        columns = ("engine", "profile", "mode", "reference", "result", "runs", "largest difference")
+        print_table("verification", columns, results)
+    print_line()
+
+
+def _needs(record: EngineRecord) -> str:
+    needs = record.requirements
+    parts = [needs.system, needs.architecture, f"{needs.library} {needs.library_version}".strip(), *needs.cpu_features]
+    return " ".join(part for part in parts if part) or "nothing"
+
+
+def _show_memory(memory: Memory) -> None:
+    if memory.planned_bytes is None or memory.slot_bytes is None:
+        print_line("memory: ranges are open, so each slot grows with the largest request that it served")
+    else:
+        print_line(
+            f"memory: {size_text(memory.planned_bytes)} planned "
+            f"({memory.slots} slots of {size_text(memory.slot_bytes)})"
+        )
+    inside = (
+        "not measured" if memory.library_bytes is None else f"{size_text(memory.library_bytes)} for a call at a time"
+    )
+    print_line(f"        inside the library {inside}; engine files {size_text(memory.engine_bytes)}, mapped")
