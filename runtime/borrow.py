@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from trtc.profiles import RequestError, unknown_name
 from trtc.runtime.errors import KeptViewWarning, LeaseError, LostLeaseWarning
 from trtc.runtime.slots import Slot, SlotState
-from trtc.runtime.transfer import shapes_key, write_inputs
+from trtc.runtime.transfer import write_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from trtc.runtime.core import Core
+    from trtc.runtime.routes import Route
 
 _FREE = SlotState.FREE.value
 _FENCED = SlotState.FENCED.value
@@ -55,6 +56,9 @@ class Borrow:
 
     __slots__ = ("_core", "_feeds", "_names", "_route", "_slot", "_timeout_s", "_views", "_warn")
 
+    _route: Route
+    _views: BorrowedOutputs
+
     def __init__(
         self,
         core: Core,
@@ -64,8 +68,6 @@ class Borrow:
         warn: Callable[[str, type[Warning]], None],
     ) -> None:
         self._slot: Slot | None = None
-        self._route: Any = None
-        self._views = BorrowedOutputs()
         self._core = core
         self._feeds = feeds
         self._names = None if outputs is None else core.selected(outputs)
@@ -76,18 +78,18 @@ class Borrow:
         if self._slot is not None:
             raise LeaseError("this borrow is open already; call session.borrow(...) once for each block")
         core = self._core
-        arrays = core.fast_arrays(self._feeds)
+        fast = core.fast_arrays(self._feeds)
         slot = core.take(self._timeout_s)
         try:
-            route = None if arrays is None else slot.routes.get(shapes_key(arrays))
-            if arrays is None or route is None or route.guards:
+            route = None if fast is None else slot.routes.get(fast[1])
+            if fast is None or route is None or route.guards:
                 values, sizes = core.check(self._feeds)
                 route, late = core.perform(slot, values, sizes)
                 found = {**route.outputs, **late}
                 views = BorrowedOutputs([(name, found[name]) for name in self._names or core.output_names])
             else:
                 route.used = True
-                write_inputs(slot, route, arrays)
+                write_inputs(slot, route, fast[0])
                 slot.state = _FENCED
                 route.call.enqueue()
                 slot.state = _INITIALISED
@@ -123,7 +125,7 @@ class Borrow:
             slot.state, self._slot = _FREE, None
             put_aside(entry)
             core.counters.kept_views += kept
-        self._route = None
+        del self._route
         if core.pool.waiting:
             core.pool.wake()
         if kept:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import msgspec
 from trtc.engines.bundle import open_engine
 from trtc.engines.host import this_host
 from trtc.engines.registry import backend_named
-from trtc.profiles import UsageError
+from trtc.profiles import HostError, UsageError
 from trtc.runtime.arena import Arena, default_arena
 from trtc.runtime.fork import remember
 from trtc.runtime.session import Loaded, Session
@@ -57,6 +58,11 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
             raise UsageError(f"{name}={count}; give 1 or more, or leave it out for what the build measured")
     if max_memory_bytes is not None and max_memory_bytes < 0:
         raise UsageError(f"max_memory_bytes={max_memory_bytes}; give bytes, or leave it out for no limit")
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        raise HostError(
+            "this Python runs without its interpreter lock, on which slots and borrowed views rely; "
+            "use a build of Python with it, or set PYTHON_GIL=1"
+        )
     folder = Path(path)
     host = this_host()
 

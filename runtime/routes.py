@@ -89,23 +89,24 @@ class Route:
         self.used = True
         self.call: Call
         self._idle = 0
-        self._idle = self._most_references()
+        for view in self.outputs.values():
+            self._idle = getrefcount(view)  # as counted by loops like this one
 
     def has_kept_views(self) -> bool:
         """Tell whether anybody else still refers to an output view, directly or through a slice of it."""
-        return self._most_references() > self._idle
+        idle = self._idle
+        for view in self.outputs.values():  # noqa: SIM110 (a generator costs more than the rest)
+            if getrefcount(view) > idle:
+                return True
+        return False
 
     def kept_views(self) -> list[np.ndarray]:
         """Return the output views that somebody else still refers to."""
-        idle = self._idle
-        return [view for view in self.outputs.values() if getrefcount(view) > idle]
-
-    def _most_references(self) -> int:
-        most = 0
+        kept = []
         for view in self.outputs.values():
-            if getrefcount(view) > most:  # noqa: PLR1730 (`max` is one more call)
-                most = getrefcount(view)
-        return most
+            if getrefcount(view) > self._idle:
+                kept.append(view)  # noqa: PERF401 (a comprehension may hold another number of references)
+        return kept
 
 
 def _part(array: np.ndarray, region: Region) -> np.ndarray:

@@ -142,7 +142,8 @@ class Session:
         """Run one request; the caller owns the results.
 
         Args:
-            feeds: arrays by input name. Any strides and byte order; numpy, DLPack, numbers or lists.
+            feeds: arrays by input name. Any strides and byte order; numpy, DLPack, numbers or lists. Nobody may change
+                them until the call returns.
             outputs: names of the outputs to return, in that order; all of them for None or an empty list.
             timeout_s: seconds to wait for a free slot; None waits without end.
             cancel: a token that another thread may cancel.
@@ -164,10 +165,13 @@ class Session:
         """Run one request and read the results in place: ``with session.borrow(feeds) as views: ...``.
 
         The views are valid inside the block. One that is kept longer keeps its values, at a price: see ``Borrow``.
-        Arguments and errors are those of ``run``; they are raised when the block is entered.
+        Arguments and errors are those of ``run``; most are raised when the block is entered. Inside the block a slot is
+        in use: a thread that calls again there needs another one, so load with more slots or give a timeout.
         """
-        self._core.pool.check_open()
-        return Borrow(self._core, feeds, outputs, timeout_s, self._warn_once)
+        core = self._core
+        if core.pool.closed:
+            core.pool.check_open()
+        return Borrow(core, feeds, outputs, timeout_s, self._warn_once)
 
     def explain(self, sizes: Mapping[str, int] | None = None) -> Explanation:
         """Say which engine was chosen and why, and how a request of these sizes would run.

@@ -109,7 +109,7 @@ class SlotPool:
         self._free = list(slots)
         self._handed: list[Slot] = []
         self._freed = Condition()
-        self._closed = ""
+        self.closed = ""
         self.waiting = 0
         self.take = self._free.pop
         """Take a free slot at once; IndexError when all are busy."""
@@ -155,9 +155,9 @@ class SlotPool:
                     self._free.append(self._handed.pop())
 
     def check_open(self) -> None:
-        """Raise SessionClosedError when the pool was closed."""
-        if self._closed:
-            raise SessionClosedError(self._closed)
+        """Raise SessionClosedError when the pool was closed (``closed`` says why, and is empty before)."""
+        if self.closed:
+            raise SessionClosedError(self.closed)
 
     def wake(self) -> None:
         """Hand a free slot to a caller that waits, before those can take it who have just come."""
@@ -169,14 +169,14 @@ class SlotPool:
 
     def close(self, reason: str) -> None:
         """Refuse everybody who waits, or comes to wait, with a SessionClosedError of this text."""
-        self._closed = reason
+        self.closed = reason
         with self._freed:
             self._freed.notify_all()
 
     def abandon(self, reason: str) -> None:
         """Hand out nothing any more. For a forked child, where nobody may hold the lock and nobody releases it."""
         self._freed = Condition()
-        self._closed = reason
+        self.closed = reason
         self._free.clear()
         self._handed.clear()
 

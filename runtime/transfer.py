@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -25,12 +25,16 @@ def names_key(given: tuple[str, ...], values: Sequence[Any]) -> Any:
     return ("given", given, tuple([getattr(value, "shape", None) for value in values]))
 
 
-def fast_reader(specs: Sequence[tuple[str, np.dtype[Any]]]) -> Callable[[Any], list[np.ndarray] | None]:
-    """Return a function from feeds to arrays in order, or None where the careful path must look."""
+Read: TypeAlias = "Callable[[Any], tuple[list[np.ndarray], Any] | None]"
+
+
+def fast_reader(specs: Sequence[tuple[str, np.dtype[Any]]]) -> Read:
+    """Return a function from feeds to their arrays and ``shapes_key``, or None where the careful path must look."""
     count, ndarray = len(specs), np.ndarray
 
-    def read(feeds: Any) -> list[np.ndarray] | None:
+    def read(feeds: Any) -> tuple[list[np.ndarray], Any] | None:
         arrays = []
+        shapes = []
         try:
             if len(feeds) != count:
                 return None
@@ -39,9 +43,10 @@ def fast_reader(specs: Sequence[tuple[str, np.dtype[Any]]]) -> Callable[[Any], l
                 if type(array) is not ndarray or array.dtype is not dtype:
                     return None
                 arrays.append(array)
+                shapes.append(array.shape)
         except (LookupError, TypeError):
             return None
-        return arrays or None
+        return (arrays, tuple(shapes) if count > 1 else shapes[0]) if count else None
 
     return read
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +10,12 @@ import click
 
 from trtc.engines.manifest_file import MANIFEST, WRITER_LOCK
 from trtc.profiles import HostError, UsageError
-from trtc.profiles.grammar import quote_name
 from trtc.tools.output import Progress, print_json, print_line, print_table, seconds_text, size_text
 from trtc.tools.shape_options import ArgumentOrder, model_options, options_from, shape_options
+from trtc.tools.suggestions import ranges_hint, run_command
 
 if TYPE_CHECKING:
     from trtc.compiler.pipeline import BuildReport
-    from trtc.engines.manifest import Manifest
 
 SCHEMA = "trtc.build/1"
 
@@ -160,24 +158,6 @@ def show_report(report: BuildReport) -> None:
     print_line()
     how = "taken from the build cache, digests checked; built" if report.hit else "built"
     print_line(f"{report.path}: {size_text(bundle_size_bytes(manifest))}, {how} in {seconds_text(report.build_s)}")
-    if not any(p.bucket and all(size is not None for size in p.bucket.values()) for p in manifest.ladder.profiles):
-        symbols = [quote_name(s) for s in manifest.signature.symbols]
-        if symbols:
-            print_line(
-                "hint: every size is served as it comes. For planned memory and buckets give ranges, such as "
-                + " ".join(
-                    f"--dim {s}=1..8" if i == 0 else f"--buckets {s}=32,64,128" for i, s in enumerate(symbols[:2])
-                )
-            )
-    print_line(f"next: {next_command(report.path, manifest)}")
-
-
-def next_command(path: Path, manifest: Manifest) -> str:
-    """Return a command line that runs a bundle."""
-    words = ["trtc", "run", str(path)]
-    if all(size is not None for profile in manifest.ladder.profiles for size in profile.bucket.values()):
-        words += ["--all-profiles"] if manifest.signature.symbols else []
-    else:
-        sizes = {s: max(r.min, 2) for s, r in manifest.ladder.profiles[0].ranges.items()}
-        words += ["--sizes", ",".join(f"{quote_name(symbol)}={size}" for symbol, size in sizes.items())]
-    return shlex.join(words)
+    if hint := ranges_hint(manifest):
+        print_line(f"hint: sizes are served as they come; ranges give planned memory and buckets, such as {hint}")
+    print_line(f"next: {run_command(report.path, manifest)}")

@@ -12,6 +12,7 @@ from trtc.engines.host import this_host
 from trtc.engines.signature import Signature, TensorSpec
 from trtc.profiles.grammar import quote_name, val_ranges
 from trtc.tools.output import print_facts, print_line, print_note, print_table, size_text
+from trtc.tools.suggestions import suggested
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,19 +55,7 @@ class ModelFacts:
         words = ["trtc", "build", str(self.path)]
         for i, symbol in enumerate(self.signature.symbols):
             rule = self.sizes.get(symbol)
-            low = max(1, rule.min) if rule is not None else 1
-            step = rule.multiple_of if rule is not None else 1
-            top = rule.max if rule is not None and rule.max is not None else max(8 * step, low)
-            name = quote_name(symbol)
-            if rule is not None and rule.fixed:
-                words += ["--dim", f"{name}={rule.min}"]
-            elif i == 0:
-                words += ["--dim", f"{name}={low}..{top}"]
-            else:
-                sizes = [size for size in (32 * step, 64 * step, 128 * step) if rule is None or rule.holds(size)] or [
-                    top
-                ]
-                words += ["--buckets", f"{name}={','.join(map(str, sizes))}"]
+            words += suggested(symbol, i) if rule is None else suggested(symbol, i, rule.min, rule.max)
         return shlex.join(words)
 
     def fields(self) -> dict[str, Any]:
@@ -103,7 +92,12 @@ def model_facts(path: Path, given: Mapping[str, Any], progress: Progress) -> Mod
     proto = model.proto
     declared = Signature(
         model_inputs(model),
-        tuple(TensorSpec(out.name, dtype_text(out.type), tensor_dims(out.type)) for out in proto.graph.output),
+        tuple(
+            TensorSpec(
+                out.name, dtype_text(out.type), tensor_dims(out.type), alias=model.public_outputs.get(out.name, "")
+            )
+            for out in proto.graph.output
+        ),
     )
     return ModelFacts(
         path=path,

@@ -197,7 +197,7 @@ def _requests(manifest: Manifest, ctx: click.Context, given: Mapping[str, Any]) 
 
 def _output_names(texts: tuple[str, ...], session: Session) -> list[str] | None:
     """Read ``a,b``; a text that is an output's whole name is that output, whatever it holds."""
-    known = [spec.name for spec in session.signature.outputs]
+    known = [name for spec in session.signature.outputs for name in (spec.name, spec.public_name)]
     names = [name for text in texts for name in ([text] if text in known else text.split(","))]
     return names or None
 

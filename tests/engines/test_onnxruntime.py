@@ -307,7 +307,7 @@ def test_a_file_that_is_no_model_is_an_error_of_ours(tmp_path, content):
     ("raw", "said"),
     [
         (
-            "FAIL : /src/core/framework/op_kernel.cc:12 virtual void ort::Kernel::Compute(const OrtValue&) Non-zero status",
+            "FAIL : /src/core/op_kernel.cc:12 virtual void ort::Kernel::Compute(const OrtValue&) Non-zero status",
             "FAIL : [op_kernel.cc:12] Non-zero status",
         ),
         (

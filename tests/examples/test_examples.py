@@ -81,12 +81,12 @@ def test_every_rendered_line_is_read_as_written_and_padded_widths_are_refused(ru
 def test_the_demo_proves_compares_and_refuses(run_example):
     output = run_example("demo.py")
     proven = {row[0]: row[1:] for row in rows_under(output, "proven")}
-    assert float(proven["padded equals exact: sequence_length"][1]) <= 1e-4
-    assert "the engine equals ONNX Runtime CPU" in proven
+    assert float(proven["padded = exact: sequence_length"][1]) <= 1e-4
+    assert "engine = ONNX Runtime CPU" in proven
     speed = [row for row in rows_under(output, "class") if len(row) == 8]
     assert [row[0] for row in speed] == ["short", "medium", "long"]
     assert all(float(row[7]) <= 1e-4 for row in speed)
-    assert all(re.fullmatch(r"\d+ \(\d+-\d+\)", cell) for row in speed for cell in row[2:5])
+    assert all(re.fullmatch(r"\d+ ±\d+%", cell) for row in speed for cell in row[2:5])
     assert "is refused: output 'softmax_11.tmp_0'" in " ".join(output.split())
     assert output.rstrip().endswith("every answer was the same, and the wrong padding was refused")
 

@@ -100,7 +100,7 @@ def test_a_token_can_serve_one_call_after_the_other_but_not_two_at_once(open_bun
 
 
 def test_a_cancel_between_reading_the_call_and_running_it_is_not_lost(session):
-    """The call is stopped in the very moment after the token took it over."""
+    """The call is stopped in the very moment after the token took it over, or before where nothing keeps it from it."""
     token = CancelToken()
 
     class Late:
@@ -111,10 +111,13 @@ def test_a_cancel_between_reading_the_call_and_running_it_is_not_lost(session):
 
         @property
         def enqueue(self):
+            if not token._lock.locked():
+                token.cancel()
             run = self._call.enqueue
 
             def cancelled_first():
-                token.cancel()
+                if not token.cancelled:
+                    token.cancel()
                 run()
 
             return cancelled_first

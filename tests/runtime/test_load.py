@@ -296,3 +296,9 @@ def test_a_host_is_compared_by_what_the_engine_needs_and_nothing_else(manifest):
     bare = replace(this_host(), cpu="another", threads=1)
     assert judge(manifest.engines[0], bare).fits
     assert not judge(manifest.engines[0], replace(bare, cpu_features=())).fits
+
+
+def test_a_python_without_interpreter_lock_is_refused(path, monkeypatch):
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    with pytest.raises(HostError, match="without its interpreter lock"):
+        load(path)

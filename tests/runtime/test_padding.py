@@ -48,10 +48,13 @@ def test_padding_reaches_the_engine_as_declared(open_bundle, graphs):
     session = open_bundle(
         model, profiles=BUCKET, mode="bucket", padding=(PadRule("seq", "left", {"x": -7}), ROWS), slots=1
     )
-    for _ in range(3):
-        seen = session.run({"x": np.array([[1, 2], [3, 4]], F)})["y"]
-        assert seen[:, :6].tolist() == [[-7] * 6] * 4
-        assert seen[:, 6:].tolist() == [[1, 2], [3, 4], [3, 4], [3, 4]]
+    for i in range(6):
+        x = np.array([[1, 2], [3, 4]], F) * i
+        with session.borrow({"x": x}) as views:
+            borrowed = views["y"].copy()
+        for seen in (session.run({"x": x + 1})["y"] - 1, borrowed):
+            assert (seen[:, :6] == (-8 if seen is not borrowed else -7)).all()
+            assert seen[:, 6:].tolist() == [[i, 2 * i], *[[3 * i, 4 * i]] * 3]
 
 
 def test_the_fill_is_written_again_when_another_request_used_the_slot_in_between(open_bundle, graphs):
@@ -68,22 +71,30 @@ def test_the_fill_is_written_again_when_another_request_used_the_slot_in_between
             assert views["y"] == size * filler
 
 
-def test_a_failed_write_does_not_leave_a_wrong_fill_behind(open_bundle, graphs):
+@pytest.mark.parametrize("way", ["run", "borrow"])
+def test_a_failed_write_does_not_leave_a_wrong_fill_behind(open_bundle, graphs, way):
     nodes = [graphs.node("ReduceSum", ["x"], ["y"], keepdims=0)]
     model = graphs.model(nodes, [graphs.value("x", ("seq",))], [graphs.value("y", ())])
     session = open_bundle(
         model, profiles=({"seq": (1, 8)},), mode="bucket", padding=(PadRule("seq", "right", {"x": 0}),), slots=1
     )
-    session.run({"x": np.full(3, 1, F)})
-    session.run({"x": np.full(8, 9, F)})
+
+    def call(x):
+        if way == "run":
+            return session.run({"x": x})["y"]
+        with session.borrow({"x": x}) as views:
+            return views["y"].copy()
+
+    call(np.full(3, 1, F))
+    call(np.full(8, 9, F))
     (slot,) = session._core.pool.slots
     route = slot.routes[(3,)]
+    del slot
     constants, route.constants = route.constants, ((np.zeros(2), np.zeros(3)),)
     with pytest.raises(ValueError, match="broadcast"):
-        session.run({"x": np.full(3, 1, F)})
+        call(np.full(3, 1, F))
     route.constants = constants
-    del slot
-    assert session.run({"x": np.full(3, 1, F)})["y"] == 3
+    assert call(np.full(3, 1, F)) == 3
 
 
 @pytest.fixture

@@ -60,14 +60,20 @@ def test_threads_that_pad_and_threads_that_do_not_never_mix_their_values(open_bu
         list(pool.map(work, range(4)))
 
 
-def test_a_kept_result_is_not_changed_by_later_calls(open_bundle, double_model):
-    session = open_bundle(double_model, profiles=({"batch": (1, 4)},), slots=1)
-    first = session.run({"x": np.full((1, 4), 1, np.float32)})["y"]
-    second = session.run({"x": np.full((1, 4), 5, np.float32)})["y"]
-    assert first.tolist() == [[2, 2, 2, 2]]
-    assert second.tolist() == [[10, 10, 10, 10]]
-    assert first.flags.owndata
-    assert first.flags.writeable
+def test_kept_results_are_not_changed_by_later_calls(open_bundle, double_model, mix_model):
+    single = open_bundle(double_model, profiles=({"batch": (1, 4)},), slots=1)
+    several = open_bundle(mix_model, profiles=OPEN, slots=1)
+    ones = np.ones((1, 2, 4), np.float32)
+    kept = [
+        (single.run({"x": np.full((1, 4), i, np.float32)}), several.run({"a": ones * i, "b": ones})) for i in range(5)
+    ]
+    for i, (one, more) in enumerate(kept):
+        assert one["y"].tolist() == [[2 * i] * 4]
+        assert more["y"].tolist() == [[[i + 1] * 4] * 2]
+        assert more["z"].tolist() == [[[4 * i] * 2] * 2]
+        for array in (*one.values(), *more.values()):
+            assert array.flags.owndata
+            assert array.flags.writeable
 
 
 def test_results_of_two_sessions_in_one_arena_are_independent(open_bundle, double_model):

@@ -88,9 +88,12 @@ def test_a_slot_that_is_given_back_goes_to_who_waits_and_not_to_who_comes_next()
             pass
         pool.put(held)
         pool.wake()
-        with pytest.raises(IndexError):
-            pool.take()
-        assert waiting.result() is held
+        try:
+            with pytest.raises(IndexError):
+                pool.take()
+            assert waiting.result() is held
+        finally:
+            pool.close("so that a failing test ends")
 
 
 def test_a_caller_that_gives_up_leaves_the_slot_that_was_handed_to_it():

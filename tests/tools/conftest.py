@@ -55,8 +55,10 @@ def trtc() -> Callable[..., Said]:
 
 
 def text_encoder() -> onnx.ModelProto:
-    """hidden = table[input_ids] * attention_mask, pooled = its sum over seq; padding with a mask of 0 is exact."""
-    ids, mask = (helper.make_tensor_value_info(n, TensorProto.INT64, ["batch", "seq"]) for n in ("input_ids", "attention_mask"))
+    """Hidden = table[input_ids] * attention_mask, pooled = its sum over seq; padding with a mask of 0 is exact."""
+    ids, mask = (
+        helper.make_tensor_value_info(n, TensorProto.INT64, ["batch", "seq"]) for n in ("input_ids", "attention_mask")
+    )
     hidden = helper.make_tensor_value_info("hidden", TensorProto.FLOAT, ["batch", "seq", 4])
     pooled = helper.make_tensor_value_info("pooled", TensorProto.FLOAT, ["batch", 4])
     table = np.random.default_rng(0).standard_normal((10, 4)).astype("f4")

@@ -7,6 +7,8 @@ import shlex
 import shutil
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -22,10 +24,16 @@ def commands(page: Path) -> list[tuple[str, int]]:
     return found
 
 
-def test_the_commands_of_the_page_run_in_order(trtc, repository, encoder, good_request, tmp_path, monkeypatch):
+@pytest.fixture
+def prepared(encoder: Path, good_request: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in the folder that the page speaks of."""
     shutil.copy(encoder, tmp_path / "model.onnx")
     shutil.copy(good_request, tmp_path / "request.npz")
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("prepared")
+def test_the_commands_of_the_page_run_in_order(trtc, repository):
     listed = commands(repository / "docs" / "cli.md")
     assert {line.split()[1] for line, _ in listed} == {"build", "run", "inspect", "verify", "check", "doctor"}
     for line, code in listed:

@@ -39,7 +39,9 @@ LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1234\n"
                      "padding seq is refused: output 'pooled' moved by", id="padding-that-moves-answers"),
     ],
 )  # fmt: skip
-def test_a_build_that_cannot_be_right_is_refused(trtc, encoder, tmp_path, words, code, fragment):
+def test_a_build_that_cannot_be_right_is_refused(  # noqa: PLR0917 (fixtures come by name)
+    trtc, encoder, tmp_path, words, code, fragment
+):
     model = shutil.copy(encoder, tmp_path / "model.onnx")
     (tmp_path / "file").write_text("mine")
     (tmp_path / "foreign").mkdir()
@@ -62,7 +64,9 @@ def test_a_build_that_cannot_be_right_is_refused(trtc, encoder, tmp_path, words,
         pytest.param("cut", 3, "cut short", id="truncated"),
     ],
 )
-def test_what_is_no_model_is_named(trtc, encoder, tmp_path, verb, content, code, fragment):
+def test_what_is_no_model_is_named(  # noqa: PLR0917 (fixtures come by name)
+    trtc, encoder, tmp_path, verb, content, code, fragment
+):
     path = tmp_path / "model.onnx"
     if content is not None:
         path.write_bytes(encoder.read_bytes()[:100] if content == "cut" else content)
@@ -136,9 +140,9 @@ ids = np.zeros((2, 3), np.int64)
     ("arrays", "fragment"),
     [
         pytest.param({"input_ids": ids}, "input 'attention_mask' is missing", id="missing"),
-        pytest.param({"input_ids": ids, "attention_mask": ids, "mask": ids}, "did you mean 'attention_mask'?", id="extra"),
+        pytest.param({"input_idz": ids}, "did you mean 'input_ids'?", id="extra"),
         pytest.param({"input_ids": ids.astype(np.int32), "attention_mask": ids}, "takes int64; convert it", id="dtype"),
-        pytest.param({"input_ids": ids[0], "attention_mask": ids}, "shape [3], but the model takes [batch, seq]", id="rank"),
+        pytest.param({"input_ids": ids[0], "attention_mask": ids}, "shape [3], but the model takes", id="rank"),
         pytest.param({"input_ids": ids, "attention_mask": ids[:, :2]}, "they must be equal", id="contradiction"),
         pytest.param({"input_ids": ids.repeat(9, 1), "attention_mask": ids.repeat(9, 1)},
                      "seq=27, but this bundle serves seq 1..8 or 1..16", id="too-large"),
@@ -166,7 +170,7 @@ def test_a_request_that_does_not_fit_is_refused(trtc, built, request_file, array
         pytest.param(["--all-profiles", "--engine", "gpu"], 2, "did you mean 'cpu'?", id="unknown-engine"),
         pytest.param(["--all-profiles", "--outputs", "poled"], 2, "did you mean 'pooled'?", id="unknown-output"),
         pytest.param(["--all-profiles", "--val-range", "input:[0,1]"], 2, "unknown input 'input'", id="unknown-range"),
-        pytest.param(["--sizes", "batch=1,seq=1", "--save-outputs", "nowhere/x.npz"], 2, "no folder", id="nowhere-to-save"),
+        pytest.param(["--sizes", "batch=1,seq=1", "--save-outputs", "no/x.npz"], 2, "no folder", id="nowhere-to-save"),
         pytest.param(["--input", "nowhere.npy"], 2, "--input NAME=FILE.npy", id="file-without-a-name"),
         pytest.param(["--input", "input_ids=nowhere.npy"], 2, "no such file", id="no-file"),
     ],

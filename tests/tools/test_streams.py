@@ -11,7 +11,12 @@ import sys
 import pytest
 
 COMMAND = [sys.executable, "-m", "trtc.tools.cli"]
-WITHOUT = "import sys; names = sys.argv.pop(1).split(','); sys.modules.update(dict.fromkeys(names)); from trtc.tools.cli import main; main()"
+WITHOUT = """
+import sys
+sys.modules.update(dict.fromkeys(sys.argv.pop(1).split(",")))
+from trtc.tools.cli import main
+main()
+"""
 """Run the command where some libraries cannot be imported."""
 
 
@@ -31,7 +36,7 @@ def test_results_go_to_standard_output_and_progress_to_standard_error(encoder, t
     folder.mkdir()
     model = folder / "mödel one.onnx"
     model.write_bytes(encoder.read_bytes())
-    done = process("build", model, "--measure-seconds", "0", env=os.environ | {"COLUMNS": "20"})
+    done = process("build", model, "--measure-seconds", "0", "--no-cache", env=os.environ | {"COLUMNS": "20"})
     assert done.returncode == 0, done.stderr
     assert "loading the model: " in done.stderr
     assert "loading the model" not in done.stdout
@@ -82,7 +87,7 @@ def test_a_build_that_is_stopped_leaves_nothing(encoder, tmp_path, number, code)
         assert running.wait(timeout=120) == code
     assert "Traceback" not in rest
     assert not (tmp_path / "x.trtc").exists()
-    assert list((tmp_path / "temporary").iterdir()) == []
+    assert list((tmp_path / "temporary").glob("trtc-*")) == []
     assert [path for path in (tmp_path / "cache" / "scratch").rglob("*") if path.is_file()] == []
 
 
@@ -111,8 +116,8 @@ def test_a_bundle_whose_library_is_missing_says_how_to_get_it(built):
     assert "onnxruntime is not installed: pip install 'trtc[cpu]'" in done.stderr
 
 
-def test_listing_the_verbs_imports_no_verb(built):
-    code = "import sys; from trtc.tools.cli import main\ntry: main()\nexcept SystemExit: print(sorted(m for m in sys.modules if m.startswith('trtc.')))"
+def test_listing_the_verbs_imports_no_verb():
+    code = "import sys; from trtc.tools.cli import main\ntry: main()\nexcept SystemExit: print(sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=True)
     assert "trtc.tools.build" not in done.stdout
     assert "trtc.compiler" not in done.stdout

@@ -1,0 +1,65 @@
+"""Every command and every line of Python that the README shows does what it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_BLOCK = re.compile(r"<!-- run: (?P<name>\w+) -->\n```(?P<language>\w*)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\((?P<target>[^)#]+)(?:#[^)]*)?\)")
+
+
+def blocks(page: Path) -> dict[str, tuple[str, str]]:
+    return {m["name"]: (m["language"], m["text"]) for m in _BLOCK.finditer(page.read_text())}
+
+
+@pytest.fixture(scope="module")
+def tour(minilm_path: Path, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Run the whole tour in order, as a reader would, and return what each block printed."""
+    folder = tmp_path_factory.mktemp("tour")
+    shutil.copy(minilm_path, folder / "minilm.onnx")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    printed = {}
+    for name, (language, text) in blocks(repository / "README.md").items():
+        command = [sys.executable, "-c", text] if language == "python" else ["bash", "-euo", "pipefail", "-c", text]
+        done = subprocess.run(command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True)
+        assert done.returncode == 0, f"{name}: {done.stderr}"
+        printed[name] = done.stdout
+    return printed
+
+
+def test_the_tour_shows_the_symbols_that_its_build_command_types(tour):
+    assert "batch_size" in tour["model"]
+    assert "sequence_length" in tour["model"]
+
+
+def test_the_tour_builds_buckets_whose_padding_is_proven(tour):
+    assert "padding is neutral along sequence_length" in tour["build"]
+    assert "rows are independent along batch_size" in tour["build"]
+
+
+def test_the_tour_builds_without_options_and_says_how_to_get_buckets(tour):
+    assert "any.trtc" in tour["plain"]
+    assert "hint:" in tour["plain"]
+
+
+def test_the_tour_runs_the_bundle(tour):
+    assert "461" in tour["use"]
+
+
+def test_the_python_of_the_tour_prints_the_shape_of_a_sentence(tour):
+    assert tour["python"].startswith("(1, 384)")
+    assert "engine cpu" in tour["python"]
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/cli.md"])
+def test_every_link_leads_to_a_file_of_the_repository(page, repository):
+    targets = [m["target"] for m in _LINK.finditer((repository / page).read_text())]
+    missing = [t for t in targets if "://" not in t and not (repository / page).parent.joinpath(t).exists()]
+    assert not missing

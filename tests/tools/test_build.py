@@ -1,0 +1,76 @@
+"""``trtc build``: its report, and the command lines that it suggests."""
+
+from __future__ import annotations
+
+import shlex
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from trtc.engines import read_manifest
+
+
+def last_command(out: str) -> list[str]:
+    (line,) = [line for line in out.splitlines() if line.startswith("next: ")]
+    program, *words = shlex.split(line.removeprefix("next: "))
+    assert program == "trtc"
+    return words
+
+
+@pytest.mark.parametrize("ranges", [[], ["--dim", "batch=1..2", "--buckets", "seq=4,8"]])
+def test_the_command_that_is_suggested_runs(trtc, encoder, tmp_path, ranges):
+    built = trtc("build", encoder, "-o", tmp_path / "a b.trtc", "--measure-seconds", "0", *ranges)
+    assert built.code == 0, built.err
+    assert trtc(*last_command(built.out)).code == 0
+
+
+def test_a_model_without_symbols_needs_no_sizes(trtc, tmp_path, tiny_model):
+    onnx.save(tiny_model(2, 3), tmp_path / "m.onnx")
+    built = trtc("build", tmp_path / "m.onnx", "--measure-seconds", "0")
+    assert "hint: " not in built.out
+    assert last_command(built.out) == ["run", str(tmp_path / "m.trtc")]
+    assert trtc(*last_command(built.out)).code == 0
+
+
+def test_the_ranges_that_are_suggested_can_be_built(trtc, tmp_path):
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 1, "width", 8])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    w = helper.make_tensor("w", TensorProto.FLOAT, [1, 1, 48, 3], [1.0] * 144)
+    graph = helper.make_graph([helper.make_node("Conv", ["x", "w"], ["y"])], "g", [x], [y], [w])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), tmp_path / "m.onnx")
+    built = trtc("build", tmp_path / "m.onnx", "--measure-seconds", "0")
+    (hint,) = [line for line in built.out.splitlines() if line.startswith("hint: ")]
+    words = shlex.split(hint.partition("such as ")[2])
+    assert words == ["--dim", "rows=1..8", "--dim", "width=48..192", "--buckets", "width=48,96,192"]
+    assert trtc("build", tmp_path / "m.onnx", "--measure-seconds", "0", *words).code == 0
+
+
+def test_the_report_has_the_documented_fields(trtc, encoder, tmp_path):
+    said = trtc("build", encoder, "-o", tmp_path / "x.trtc", "--measure-seconds", "0", "--json")
+    assert set(said.json) == {"schema", "path", "cache_hit", "build_s", "notes", "manifest"}
+    assert said.json["schema"] == "trtc.build/1"
+    assert said.json["manifest"]["source"]["sha256"] == read_manifest(tmp_path / "x.trtc").source.sha256
+    assert said.err == ""
+
+
+def test_the_bundle_lies_beside_its_model_when_no_place_is_given(trtc, encoder, tmp_path):
+    (tmp_path / "m.onnx").write_bytes(encoder.read_bytes())
+    assert trtc("build", "--onnx", tmp_path / "m.onnx", "-q", "--measure-seconds", "0").out == ""
+    assert (tmp_path / "m.trtc" / "manifest.json").is_file()
+
+
+def test_an_older_bundle_stays_when_the_new_build_fails(trtc, bundle, encoder):
+    before = (bundle / "manifest.json").read_bytes()
+    said = trtc("build", encoder, "-o", bundle, "--pad", "seq", "--fill", "input_ids=0", "--fill", "attention_mask=1")
+    assert said.code == 1
+    assert (bundle / "manifest.json").read_bytes() == before
+    assert trtc("run", bundle, "--all-profiles").code == 0
+
+
+def test_a_second_build_of_the_same_comes_from_the_cache(trtc, encoder, tmp_path):
+    words = ["--seed", "77", "--measure-seconds", "0", "--json"]
+    first = trtc("build", encoder, "-o", tmp_path / "a.trtc", *words).json
+    second = trtc("build", encoder, "-o", tmp_path / "b.trtc", *words).json
+    assert (first["cache_hit"], second["cache_hit"]) == (False, True)
+    assert first["manifest"] == second["manifest"]

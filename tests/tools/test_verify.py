@@ -1,0 +1,162 @@
+"""``trtc verify``: a bundle that came from elsewhere is compared with its model before it is believed."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from trtc.engines import BlobFile, read_manifest, write_bundle
+
+
+def rewrite(bundle, sources=None, **changes):
+    """Change the record of the first engine of a bundle."""
+    manifest = read_manifest(bundle)
+    record = msgspec.structs.replace(manifest.engines[0], **changes)
+    write_bundle(bundle, msgspec.structs.replace(manifest, engines=(record, *manifest.engines[1:])), sources or {})
+
+
+def plant_weight(bundle, tmp_path):
+    """Change one weight inside the engine, with sizes and digests that fit."""
+    record = read_manifest(bundle).engines[0]
+    model = onnx.load(bundle / record.entry)
+    table = next(t for t in model.graph.initializer if list(t.dims) == [10, 4])
+    values = numpy_helper.to_array(table).copy()
+    values[3, 1] += 0.01
+    table.CopyFrom(numpy_helper.from_array(values, table.name))
+    data = model.SerializeToString()
+    digest = hashlib.sha256(data).hexdigest()
+    (tmp_path / "planted").write_bytes(data)
+    blob = BlobFile(path=f"blobs/{digest}.onnx", size_bytes=len(data), sha256=digest)
+    others = tuple(b for b in record.files if b.path != record.entry)
+    rewrite(bundle, {blob.path: tmp_path / "planted"}, entry=blob.path, files=(blob, *others))
+
+
+def test_an_engine_that_was_never_verified_can_be_loaded_afterwards(trtc, bundle, encoder):
+    rewrite(bundle, verified=False, verification=())
+    refused = trtc("run", bundle, "--all-profiles")
+    assert refused.code == 4
+    assert "trtc verify" in refused.err
+    said = trtc("verify", bundle, "--model", encoder)
+    assert said.code == 0, said.err
+    assert "written into the bundle" in said.out
+    assert trtc("run", bundle, "--all-profiles").code == 0
+
+
+def test_the_report_has_the_documented_fields_and_covers_every_profile(trtc, bundle, encoder):
+    report = trtc("verify", bundle, "--model", encoder, "--json").json
+    assert set(report) == {"schema", "bundle", "written", "engines", "notes"}
+    (engine,) = report["engines"]
+    assert set(engine) == {"engine", "ran", "passed", "reason", "verification"}
+    assert (report["schema"], engine["ran"], engine["passed"]) == ("trtc.verify/1", True, True)
+    covered = {(v["profile"], v["mode"]) for v in engine["verification"] if v["ran"]}
+    assert covered == {(p, m) for p in ("p0", "p1") for m in ("exact", "padded")}
+
+
+def test_one_changed_weight_fails_and_is_refused_from_then_on(trtc, bundle, encoder, tmp_path):
+    plant_weight(bundle, tmp_path)
+    assert trtc("run", bundle, "--all-profiles").code == 0, "nobody has looked yet"
+    said = trtc("verify", bundle, "--model", encoder)
+    assert said.code == 1
+    assert "DIFFERS" in said.out
+    assert "engine cpu: the engine for target cpu differs" in said.err
+    assert trtc("run", bundle, "--all-profiles").code == 4
+
+
+def test_a_dry_run_compares_and_changes_nothing(trtc, bundle, encoder, tmp_path):
+    plant_weight(bundle, tmp_path)
+    before = (bundle / "manifest.json").read_bytes()
+    assert trtc("verify", bundle, "--model", encoder, "--dry-run").code == 1
+    assert (bundle / "manifest.json").read_bytes() == before
+
+
+def test_a_wider_tolerance_is_recorded_beside_the_engine(trtc, bundle, encoder, tmp_path):
+    plant_weight(bundle, tmp_path)
+    assert trtc("verify", bundle, "--model", encoder, "--atol", "0.5").code == 0
+    manifest = read_manifest(bundle)
+    assert manifest.engines[0].options["verify_atol"] == "0.5"
+    assert manifest.tolerance == (1e-5, 1e-4)
+
+
+def test_another_model_is_refused_with_both_digests(trtc, bundle, tmp_path, tiny_model):
+    onnx.save(tiny_model("rows"), tmp_path / "other.onnx")
+    said = trtc("verify", bundle, "--model", tmp_path / "other.onnx")
+    assert said.code == 2
+    assert read_manifest(bundle).source.sha256 in said.err
+    assert len([word for word in said.err.replace(",", " ").replace(";", " ").split() if len(word) == 64]) == 2
+
+
+def test_an_engine_that_cannot_run_here_stays_as_it_was(trtc, bundle, encoder):
+    needs = msgspec.structs.replace(read_manifest(bundle).engines[0].requirements, architecture="riscv64")
+    rewrite(bundle, requirements=needs, verified=False)
+    before = read_manifest(bundle)
+    said = trtc("verify", bundle, "--model", encoder)
+    assert said.code == 4
+    assert "built for riscv64" in said.err
+    assert read_manifest(bundle) == before
+
+
+def test_a_target_that_computes_nothing_is_listed_and_left(trtc, encoder, tmp_path):
+    path = tmp_path / "two.trtc"
+    closed = ["--dim", "batch=1..2", "--dim", "seq=1..4"]
+    built = trtc("build", encoder, "-o", path, *closed, "--target", "cpu", "--target", "null", "--measure-seconds", "0")
+    assert built.code == 0, built.err
+    said = trtc("verify", path, "--model", encoder)
+    assert said.code == 0, said.err
+    assert "engine null was left as it is: it computes nothing" in said.out
+
+
+def test_open_ranges_and_samples_are_verified(trtc, built_open, encoder, good_request):
+    said = trtc("verify", built_open, "--model", encoder, "--samples", good_request, "--dry-run", "--json")
+    assert said.code == 0, said.err
+    assert said.json["engines"][0]["passed"] is True
+
+
+def test_samples_with_unknown_names_are_wrong_use(trtc, bundle, encoder, request_file):
+    said = trtc("verify", bundle, "--model", encoder, "--samples", request_file(input_idz=np.zeros(2)))
+    assert said.code == 2
+    assert "did you mean 'input_ids'?" in said.err
+
+
+def test_an_older_result_is_kept_where_nothing_could_be_compared_now(trtc, bundle, encoder, monkeypatch):
+    from trtc.compiler import reverify
+
+    old = {(v.profile, v.mode, v.reference): v for v in read_manifest(bundle).engines[0].verification}
+
+    def half(*arguments):
+        found = verify_engine(*arguments)
+        return tuple(
+            v if i % 2 == 0 else msgspec.structs.replace(v, ran=False, passed=False) for i, v in enumerate(found)
+        )
+
+    verify_engine = reverify.verify_engine
+    monkeypatch.setattr(reverify, "verify_engine", half)
+    assert trtc("verify", bundle, "--model", encoder).code == 0
+    assert {
+        (v.profile, v.mode, v.reference): v.passed for v in read_manifest(bundle).engines[0].verification
+    } == dict.fromkeys(old, True)
+
+
+def test_a_bundle_that_was_replaced_meanwhile_is_left_alone(trtc, bundle, encoder, monkeypatch):
+    from trtc.compiler import reverify
+
+    verify_engine = reverify.verify_engine
+
+    def replaced(*arguments):
+        rewrite(bundle, options={"somebody": "else"})
+        return verify_engine(*arguments)
+
+    monkeypatch.setattr(reverify, "verify_engine", replaced)
+    said = trtc("verify", bundle, "--model", encoder, "--atol", "0.1")
+    assert said.code == 1
+    assert "was replaced while it was verified" in said.err
+    assert read_manifest(bundle).engines[0].options == {"somebody": "else"}
+
+
+@pytest.mark.parametrize("name", ["gpu"])
+def test_an_unknown_engine_is_wrong_use(trtc, bundle, encoder, name):
+    assert trtc("verify", bundle, "--model", encoder, "--engine", name).code == 2
