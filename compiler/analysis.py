@@ -15,7 +15,7 @@ from trtc.compiler.samples import SampleOptions, load_samples
 from trtc.compiler.signature import SourceOptions, find_signature, model_inputs
 from trtc.engines.registry import backend_for_target
 from trtc.engines.signature import Signature
-from trtc.profiles import Ladder
+from trtc.profiles import Ladder, ModelError, Range
 from trtc.profiles.grammar import derived_inputs, pad_rules, profiles_from_options, require_closed, val_ranges
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from trtc.compiler.reference import Reference
     from trtc.compiler.samples import Samples
     from trtc.compiler.signature import SignatureResult
-    from trtc.profiles import Profile, Range
+    from trtc.profiles import Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,8 @@ def analyse(model: Model, declared: Declared, setting: Setting) -> Analysis:
     reference = open_reference(model, setting.threads)
     ranges = symbol_ranges_of(declared.profiles)
     source = SourceOptions(declared.samples, dict(declared.val_ranges), options.seed)
-    found = find_signature(model, reference, source, ranges)
+    # Size 0 can end the process inside ONNX Runtime: it is tried apart, below.
+    found = find_signature(model, reference, source, {symbol: _from_one(r) for symbol, r in ranges.items()})
     for note in found.notes:
         progress.note(note)
     signature = found.signature
@@ -120,9 +121,24 @@ def analyse(model: Model, declared: Declared, setting: Setting) -> Analysis:
 
 def _lowest(model: Model, found: SignatureResult, ranges: Mapping[str, Range]) -> dict[str, int]:
     """Return the smallest size of each symbol: 0 where the range is open and even the empty size runs."""
-    asked = [symbol for symbol in found.workable if symbol not in ranges]
+    demanded = {found.merges.get(symbol, symbol) for symbol, r in ranges.items() if r.min == 0}
+    asked = [symbol for symbol in found.workable if symbol not in ranges or symbol in demanded]
     empty = symbols_that_may_be_empty(model, found.signature, found.values, found.base, asked)
+    if refused := sorted(demanded & set(asked) - empty):
+        raise ModelError(
+            f"{', '.join(refused)}: the range starts at 0, but the model does not run, or does not keep its output "
+            f"sizes, with an empty axis; start at 1, such as --dim {refused[0]}=1..{_top(ranges, refused[0])}"
+        )
     return {symbol: 0 if symbol in empty else rule.min for symbol, rule in found.workable.items()}
+
+
+def _from_one(r: Range) -> Range:
+    return Range(1, None if r.opt is None else max(r.opt, 1), r.max) if r.min == 0 and r.max != 0 else r
+
+
+def _top(ranges: Mapping[str, Range], symbol: str) -> int | str:
+    top = ranges[symbol].max if symbol in ranges else None
+    return "" if top is None else top
 
 
 def _limits(found: SignatureResult) -> dict[str, tuple[float, float]]:

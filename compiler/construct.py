@@ -132,8 +132,18 @@ def _verify(
             f"{missing[0].detail}; allow more time with --verify-seconds, or give samples"
         )
     if analysis.unavailable:
-        found = (*found, Verification(profile="*", mode="exact", reference="onnx reference evaluator", ran=False,
-                                      passed=False, runs=0, detail=analysis.unavailable))
+        found = (
+            *found,
+            Verification(
+                profile="*",
+                mode="exact",
+                reference="onnx reference evaluator",
+                ran=False,
+                passed=False,
+                runs=0,
+                detail=analysis.unavailable,
+            ),
+        )
     return found
 
 

@@ -137,7 +137,7 @@ class Progress:
     def _print(self, text: str) -> None:
         if not self._quiet:
             # Soft wrapping leaves long lines whole, for logs and pipes.
-            self._console.print(Text(text), soft_wrap=False)
+            self._console.print(Text(text), soft_wrap=not self._console.is_terminal)
 
 
 def _print_plain(title: str, columns: Sequence[str], cells: list[list[str]], numeric: list[bool]) -> None:

@@ -160,3 +160,21 @@ def test_a_bundle_that_was_replaced_meanwhile_is_left_alone(trtc, bundle, encode
 @pytest.mark.parametrize("name", ["gpu"])
 def test_an_unknown_engine_is_wrong_use(trtc, bundle, encoder, name):
     assert trtc("verify", bundle, "--model", encoder, "--engine", name).code == 2
+
+
+@pytest.mark.parametrize("what", ["differs in one profile", "was not compared with the first reference"])
+def test_one_profile_that_is_not_right_is_enough_to_refuse_the_engine(trtc, bundle, encoder, monkeypatch, what):
+    from trtc.compiler import reverify
+
+    verify_engine = reverify.verify_engine
+    changes = {"passed": False} if what.startswith("differs") else {"passed": False, "ran": False, "detail": "no time"}
+
+    def changed(*arguments):
+        found = verify_engine(*arguments)
+        first = arguments[2][0].name
+        index = max(i for i, v in enumerate(found) if v.reference == first)
+        return (*found[:index], msgspec.structs.replace(found[index], **changes), *found[index + 1 :])
+
+    monkeypatch.setattr(reverify, "verify_engine", changed)
+    assert trtc("verify", bundle, "--model", encoder).code == 1
+    assert read_manifest(bundle).engines[0].verified is False
