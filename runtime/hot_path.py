@@ -70,6 +70,7 @@ def _fast_single(core: Core, name: str, dtype: np.dtype[Any]) -> Callable[[Any],
             put(slot)
             if pool.waiting:
                 pool.wake()
+        del slot  # who comes next may lose it to an interrupt: then nobody else may seem to hold it
         return careful(feeds)
 
     return run
@@ -128,6 +129,7 @@ def _fast_many(  # noqa: C901 (one piece: calls cost)
             put(slot)
             if pool.waiting:
                 pool.wake()
+        del slot  # who comes next may lose it to an interrupt: then nobody else may seem to hold it
         return careful(feeds)
 
     return run

@@ -71,7 +71,7 @@ def test_a_cancelled_token_stops_a_call_before_it_starts(session):
     token.cancel()
     token.cancel()
     with pytest.raises(CancelledError, match="before it started; use a new token"):
-        session.run(LONG, cancel=token)
+        session.run(SHORT, cancel=token)
     assert (session.run(SHORT)["y"] == 2).all()
 
 

@@ -67,7 +67,10 @@ def interrupted(call, number):
         error = caught
     finally:
         sys.settrace(None)
-    return error if tracer.hit else None
+    try:
+        return error if tracer.hit else None
+    finally:
+        del error  # its traceback refers to this frame
 
 
 @pytest.mark.parametrize("way", ["run", "first-run", "selected", "borrow", "first-borrow", "kept"])

@@ -251,6 +251,17 @@ def test_equal_types_under_another_name_reach_the_engine_under_its_own():
     assert found.tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize(
+    "layout", ["transposed", "both-reversed", "big-endian-strided", "read-only-broadcast", "dlpack"]
+)
+def test_an_input_without_a_place_reaches_the_engine_native_and_in_c_order(tmp_path, layout):
+    array = LAYOUTS[layout](tmp_path)
+    found = as_value(TensorSpec("x", "float", None), array)
+    assert found.dtype.isnative
+    assert found.flags.c_contiguous
+    np.testing.assert_array_equal(found, GRID if layout == "dlpack" else array)
+
+
 def test_items_of_a_sequence_are_checked_like_tensors():
     spec = TensorSpec("s", "seq(tensor(float))", None)
     found = as_value(spec, [np.array([1, 2], ">f4"), np.ones((2, 2), np.float32)[:, ::2]])
