@@ -48,6 +48,7 @@ class RoutePlan:
         layout: places at the sizes that it runs at.
         inputs: routes of the placed inputs.
         trims: region of each placed output that belongs to the caller.
+        public: the name that callers use for each output.
         padded: True when any size grows, so that the value domain of the evidence must be checked.
         padded_values: True when constants are filled in (rows that repeat real rows need no domain).
     """
@@ -56,6 +57,7 @@ class RoutePlan:
     layout: Layout
     inputs: dict[str, InputRoute]
     trims: dict[str, Region]
+    public: dict[str, str]
     padded: bool
     padded_values: bool
 
@@ -95,8 +97,9 @@ def plan_route(
         for spec in signature.outputs
         if spec.name in layout.outputs
     }
+    public = {spec.name: spec.public_name for spec in signature.outputs}
     filled = any(rule.side != "rows" for rule in rules.values())
-    return RoutePlan(dict(sizes), layout, inputs, trims, padded=bool(rules), padded_values=filled)
+    return RoutePlan(dict(sizes), layout, inputs, trims, public, padded=bool(rules), padded_values=filled)
 
 
 def pad_array(array: np.ndarray, route: InputRoute, shape: tuple[int, ...]) -> np.ndarray:

@@ -52,7 +52,7 @@ class Core:
 
     def __init__(self, manifest: Manifest, maker: RouteMaker, arena: Arena, slots: int) -> None:
         self.signature = manifest.signature
-        self.output_names = tuple(spec.name for spec in manifest.signature.outputs)
+        self.output_names = tuple(spec.public_name for spec in manifest.signature.outputs)
         self.counters = Counters()
         self.slot_bytes = planned_slot_bytes(manifest)
         self.required = tuple(
@@ -181,7 +181,7 @@ class Core:
                     route.call.enqueue()
                 else:
                     cancel.run(route.call)
-                late = route.call.wait()
+                late = {route.plan.public[name]: value for name, value in route.call.wait().items()}
             finally:
                 slot.move(SlotState.INITIALISED)
         finally:

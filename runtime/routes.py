@@ -77,7 +77,7 @@ class Route:
             for to, source in plan.inputs[name].repeats
         )
         self.outputs = {
-            name: _view_of(slot, _part(array_at(slot.buffer, place), plan.trims[name]))
+            plan.public[name]: _view_of(slot, _part(array_at(slot.buffer, place), plan.trims[name]))
             for name, place in layout.outputs.items()
         }
         self.copies = tuple((name, view.copy) for name, view in self.outputs.items())

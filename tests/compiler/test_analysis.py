@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx
 import pytest
 from onnx import TensorProto, helper
+
 from trtc.compiler.analysis import analyse, read_declarations
 from trtc.compiler.importer import load_model
 from trtc.compiler.options import BuildOptions, Setting, Silent

@@ -187,3 +187,22 @@ def test_a_killed_build_leaves_the_old_bundle_or_the_new_one_and_the_next_build_
     with load(report.path) as session:
         assert session.run({"x": image(3)})[SCORES].shape == (3, 2)
     assert sorted(p.name for p in path.iterdir() if "tmp" in p.name) == []
+
+
+def test_a_model_that_returns_its_own_input_answers_under_that_name(tmp_path):
+    x = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n"])
+    double = onnx.helper.make_tensor_value_info("double", onnx.TensorProto.FLOAT, ["n"])
+    node = onnx.helper.make_node("Add", ["x", "x"], ["double"])
+    graph = onnx.helper.make_graph([node], "g", [x], [double, x])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9)
+    onnx.save(model, tmp_path / "m.onnx")
+    build(tmp_path / "m.onnx", tmp_path / "m.trtc", BuildOptions(measure_s=0))
+    given = np.array([1, 2, 3], np.float32)
+    with load(tmp_path / "m.trtc") as session:
+        for found in (session.run({"x": given}), session.run({"x": given})):
+            assert list(found) == ["double", "x"]
+            np.testing.assert_array_equal(found["x"], given)
+            np.testing.assert_array_equal(found["double"], 2 * given)
+        assert list(session.run({"x": given}, ["x"])) == ["x"]
+        with session.borrow({"x": given}) as views:
+            np.testing.assert_array_equal(views["x"], given)
