@@ -95,9 +95,9 @@ class _Opener:
         self._record = _record(backend, built, (), ())
         self.entry = built.files[built.entry]
 
-    def open(self, threads: int) -> Engine:
+    def open(self, threads: int, *, spinning: bool = True) -> Engine:
         """Open the engine with a number of threads for each call."""
-        return self._backend.load(self._files, self._record, self._signature, threads)
+        return self._backend.load(self._files, self._record, self._signature, threads, spinning=spinning)
 
 
 def _build(backend: Backend, model: Model, analysis: Analysis, work: Path, threads: int) -> BuiltEngine:

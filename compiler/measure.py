@@ -6,7 +6,7 @@ import statistics
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from trtc.engines.route import fill_input, plan_route
 from trtc.profiles import TrtcError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from trtc.compiler.options import WantedMode
     from trtc.compiler.probes.subject import Subject
@@ -25,10 +25,17 @@ if TYPE_CHECKING:
     from trtc.engines.protocol import Call, Engine
     from trtc.profiles import PadRule, Profile
 
-NEARLY = 0.95
-"""Ways to run within 5 % of the best throughput count as equal; of those the one with the least latency wins."""
+NEARLY = 0.9
+"""Ways to run within a tenth of the best throughput count as equal; of those the one with the least latency wins."""
 SIZES_PER_PROFILE = 4
 _MOST_RUNS = 200
+
+
+class OpenEngine(Protocol):
+    """Opens the engine that is measured."""
+
+    def __call__(self, threads: int, *, spinning: bool = True) -> Engine:
+        """Open it with a number of threads for each call; ``spinning`` as in ``Backend.load``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +66,11 @@ class Measured:
     cost_s: tuple[float, ...]
 
 
-def measure(
-    open_engine: Callable[[int], Engine], subject: Subject, rules: Sequence[PadRule], options: MeasureOptions
-) -> Measured:
+def measure(open_engine: OpenEngine, subject: Subject, rules: Sequence[PadRule], options: MeasureOptions) -> Measured:
     """Measure and choose.
 
     Args:
-        open_engine: opens the engine with a number of threads for each call.
+        open_engine: opens the engine.
         subject: signature, ladder, values.
         rules: accepted padding.
         options: what to measure, and for how long.
@@ -75,7 +80,7 @@ def measure(
         return Measured(Execution(mode=fixed, reason="nothing was measured (--measure-seconds 0)"), ())
     rng = np.random.default_rng(0)
     way = _choose_threads(open_engine, subject, options)
-    engine = open_engine(way.threads)
+    engine = open_engine(way.threads, spinning=way.slots * way.threads <= options.threads)
     try:
         cost_s = tuple(
             _median_s(_prepared(engine, subject, rules, _closed(p), rng), options.budget_s / 8) if _closed(p) else 0.0
@@ -152,18 +157,18 @@ class _Way:
     figures: dict[str, float]
 
 
-def _choose_threads(open_engine: Callable[[int], Engine], subject: Subject, options: MeasureOptions) -> _Way:
+def _choose_threads(open_engine: OpenEngine, subject: Subject, options: MeasureOptions) -> _Way:
     """Choose how many calls run at once and with how many threads each."""
     allowed = options.threads
     sizes = _typical_sizes(subject)
     if allowed == 1 or sizes is None:
         return _Way(allowed, 1, "one processor" if allowed == 1 else "no typical size is known", {})
-    ways = [(allowed, 1), (1, allowed), (allowed, allowed)]
+    ways = _ways(allowed)
     share_s = options.budget_s / 2 / len(ways) / 2
     rates: dict[tuple[int, int], float] = {}
     lone_s: dict[tuple[int, int], float] = {}
     for way in ways:
-        engine = open_engine(way[1])
+        engine = open_engine(way[1], spinning=way[0] * way[1] <= allowed)
         try:
             rng = np.random.default_rng(2)
             calls = [_prepared(engine, subject, (), sizes, rng) for _ in range(way[0])]
@@ -179,6 +184,12 @@ def _choose_threads(open_engine: Callable[[int], Engine], subject: Subject, opti
     figures = {f"calls_per_s_{a}x{b}": rate for (a, b), rate in rates.items()}
     figures |= {f"lone_call_s_{a}x{b}": seconds for (a, b), seconds in lone_s.items()}
     return _Way(slots, threads, reason, figures)
+
+
+def _ways(allowed: int) -> list[tuple[int, int]]:
+    """Calls at once and threads each: the ways that share the processors, and every call on all of them."""
+    shares = [n for n in (1 << k for k in range(allowed.bit_length())) if n < allowed]
+    return [*((allowed // n, n) for n in shares), (1, allowed), (allowed, allowed)]
 
 
 def _typical_sizes(subject: Subject) -> dict[str, int] | None:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import onnx
-    import onnxruntime
 
     from trtc.compiler.model import Model
+    from trtc.engines.onnxruntime import onnxruntime
 
 _QUIET = 4
 """ONNX Runtime's log level "fatal": its errors reach the caller as exceptions, printing them as well helps nobody."""
@@ -80,7 +80,7 @@ def open_reference(model: Model, threads: int) -> Reference:
     Raises:
         ModelError: ONNX Runtime does not take the model; the message names the node where it names one.
     """
-    import onnxruntime
+    from trtc.engines.onnxruntime import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -286,7 +286,7 @@ def _own(value: Any) -> Any:
 
 
 def _quiet_run() -> Any:
-    import onnxruntime
+    from trtc.engines.onnxruntime import onnxruntime
 
     options = onnxruntime.RunOptions()
     options.log_severity_level = _QUIET

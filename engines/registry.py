@@ -48,7 +48,9 @@ class Backend:
         """Import and return the ``build`` module (compiler only)."""
         return import_module(f"{self.module}.build")
 
-    def load(self, files: dict[str, Path], record: EngineRecord, signature: Signature, threads: int) -> Engine:
+    def load(
+        self, files: dict[str, Path], record: EngineRecord, signature: Signature, threads: int, *, spinning: bool = True
+    ) -> Engine:
         """Open an engine whose files were checked.
 
         Args:
@@ -56,8 +58,12 @@ class Backend:
             record: the engine's record.
             signature: of the bundle.
             threads: that one call may use.
+            spinning: let idle threads wait actively for more work: faster for a lone call, a waste of processors where
+                calls run at once on more threads than there are processors.
         """
-        engine: Engine = import_module(f"{self.module}.load").load_engine(files, record, signature, threads)
+        engine: Engine = import_module(f"{self.module}.load").load_engine(
+            files, record, signature, threads, spinning=spinning
+        )
         return engine
 
 

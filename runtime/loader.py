@@ -72,7 +72,11 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
     with open_engine(folder, pick, verify=verify) as reader:
         execution = _execution(reader.manifest.execution, host.threads, slots, threads)
         opened = backend_named(reader.record.backend).load(
-            reader.files, reader.record, reader.manifest.signature, execution.threads
+            reader.files,
+            reader.record,
+            reader.manifest.signature,
+            execution.threads,
+            spinning=execution.slots * execution.threads <= host.threads,
         )
     options: dict[str, Any] = {"engine": engine, "slots": slots, "threads": threads, "verify": verify}
     memory = arena or (default_arena() if max_memory_bytes is None else Arena(max_memory_bytes))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import onnx
-import onnxruntime
 
 from trtc.compiler.passes.result import PassResult
 from trtc.compiler.passes.supported import CONTRIB_DOMAIN, runtime_operators
 from trtc.compiler.passes.walk import STANDARD_DOMAIN, listed, node_text, refuse, walk_nodes
+from trtc.engines.onnxruntime import onnxruntime
 from trtc.profiles import nearest_name
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cache
 
 import onnx
-import onnxruntime
 from onnx import helper
 
 from trtc.compiler.passes.walk import STANDARD_DOMAIN, plain_domain
+from trtc.engines.onnxruntime import onnxruntime
 
 CONTRIB_DOMAIN = "com.microsoft"
 """ONNX Runtime's own operators; it runs them without an import."""

@@ -62,7 +62,9 @@ class NullEngine:
         """Do nothing: nothing was opened."""
 
 
-def load_engine(files: dict[str, Path], record: EngineRecord, signature: Signature, threads: int) -> NullEngine:
+def load_engine(
+    files: dict[str, Path], record: EngineRecord, signature: Signature, threads: int, *, spinning: bool = True
+) -> NullEngine:
     """Open the null engine."""
-    del files, record, threads
+    del files, record, threads, spinning
     return NullEngine(signature)

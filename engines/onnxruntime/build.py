@@ -11,11 +11,11 @@ import hashlib
 from typing import TYPE_CHECKING
 
 import onnx
-import onnxruntime
 
 from trtc.engines.build import BuiltEngine
 from trtc.engines.host import this_host
 from trtc.engines.manifest import Requirements
+from trtc.engines.onnxruntime import onnxruntime
 from trtc.engines.onnxruntime.errors import ORT_ERRORS, engine_error
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-import onnxruntime
-
 from trtc.engines.errors import EngineError
 from trtc.engines.memory import array_at
+from trtc.engines.onnxruntime import onnxruntime
 from trtc.engines.onnxruntime.errors import ORT_ERRORS, engine_error
 
 if TYPE_CHECKING:
@@ -164,27 +163,31 @@ class OnnxRuntimeEngine:
         self._session = None
 
 
-def load_engine(files: dict[str, Path], record: EngineRecord, signature: Signature, threads: int) -> OnnxRuntimeEngine:
+def load_engine(
+    files: dict[str, Path], record: EngineRecord, signature: Signature, threads: int, *, spinning: bool = True
+) -> OnnxRuntimeEngine:
     """Open an engine whose files were checked.
 
     Raises:
         EngineError: when ONNX Runtime refuses it.
     """
     del signature
-    return open_graph(files[record.entry], threads)
+    return open_graph(files[record.entry], threads, spinning=spinning)
 
 
-def open_graph(path: Path, threads: int) -> OnnxRuntimeEngine:
+def open_graph(path: Path, threads: int, *, spinning: bool = True) -> OnnxRuntimeEngine:
     """Open an optimised graph.
 
     Args:
         path: of the ``.onnx`` file; its weights lie beside it.
         threads: that one call uses.
+        spinning: let idle threads wait actively for more work.
     """
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "1" if spinning else "0")
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     # A memory pattern is kept for every shape ever seen, and sizes vary here.
     options.enable_mem_pattern = False

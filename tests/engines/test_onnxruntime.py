@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -337,3 +340,17 @@ def test_a_real_failure_names_no_source_path_and_keeps_the_numbers():
     assert "onnxruntime_src" not in said
     assert "onnxruntime::" not in said
     assert "{3,3}" in said
+
+
+def test_opening_the_backend_starts_no_usage_events(tmp_path):
+    program = "import trtc.engines.onnxruntime.load, os; print(os.listdir(os.environ['TMPDIR']))"
+    environ = {k: v for k, v in os.environ.items() if k != "ORT_DISABLE_TELEMETRY"} | {"TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_user_who_wants_usage_events_decides(tmp_path):
+    program = "import os, trtc.engines.onnxruntime; print(os.environ['ORT_DISABLE_TELEMETRY'])"
+    environ = {**os.environ, "ORT_DISABLE_TELEMETRY": "0", "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout == "0\n"
