@@ -47,10 +47,17 @@ SIZE_VARIABLE = "TRTC_CACHE_MAX_BYTES"
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What a build made: the manifest, and the file of each of its blobs by the blob's path."""
+    """What a build made.
+
+    Attributes:
+        manifest: of the bundle.
+        sources: the file of each of its blobs, by the blob's path.
+        notes: what was found on the way; kept with the entry, so that a hit tells them too.
+    """
 
     manifest: Manifest
     sources: Mapping[str, Path]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,7 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model_sha256: str
     targets: tuple[str, ...]
     build_s: float
+    notes: tuple[str, ...] = ()
 
 
 class BuildCache:
@@ -201,7 +209,7 @@ class BuildCache:
         write_bundle(destination, manifest, {path: entry / path for path in blobs_of(manifest)})
         with contextlib.suppress(OSError):
             os.utime(self._record(key))
-        return CacheOutcome(manifest, hit=True, build_s=record.build_s, notes=tuple(notes))
+        return CacheOutcome(manifest, hit=True, build_s=record.build_s, notes=(*record.notes, *notes))
 
     def _build(
         self, key: str, destination: Path, build: Callable[[Path], Built], notes: list[str], *, store: bool
@@ -214,7 +222,7 @@ class BuildCache:
             write_bundle(destination, built.manifest, built.sources)
             if store and (problem := self._store(key, built, build_s)) is not None:
                 notes.append(f"the build was not kept in the cache: {problem}")
-        return CacheOutcome(built.manifest, hit=False, build_s=build_s, notes=tuple(notes))
+        return CacheOutcome(built.manifest, hit=False, build_s=build_s, notes=(*built.notes, *notes))
 
     @contextlib.contextmanager
     def _scratch(self, key: str, *, in_cache: bool) -> Iterator[Path]:
@@ -249,6 +257,7 @@ class BuildCache:
                 model_sha256=built.manifest.source.sha256,
                 targets=tuple(engine.target for engine in built.manifest.engines),
                 build_s=build_s,
+                notes=built.notes,
             )
             write_file(self._record(key), msgspec.json.encode(record))
         except (TrtcError, OSError) as error:

@@ -84,6 +84,31 @@ class Setting:
     progress: Progress
 
 
+class Recorded:
+    """Progress that is passed on, and whose notes are kept.
+
+    Attributes:
+        notes: in the order in which they came.
+    """
+
+    def __init__(self, watcher: Progress) -> None:
+        self.notes: list[str] = []
+        self._watcher = watcher
+
+    def stage(self, text: str) -> None:
+        """Begin a stage."""
+        self._watcher.stage(text)
+
+    def note(self, text: str) -> None:
+        """Keep a note, and pass it on."""
+        self.notes.append(text)
+        self._watcher.note(text)
+
+    def expect(self, seconds: float | None) -> None:
+        """Pass it on."""
+        self._watcher.expect(seconds)
+
+
 class Silent:
     """Progress that nobody watches."""
 

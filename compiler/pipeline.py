@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import file_digest, sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,7 +14,7 @@ from trtc.compiler.cache import BuildCache, Built
 from trtc.compiler.cache_key import key_of
 from trtc.compiler.construct import construct
 from trtc.compiler.importer import load_model
-from trtc.compiler.options import Setting, Silent
+from trtc.compiler.options import Recorded, Setting, Silent
 from trtc.compiler.prove import prove
 from trtc.engines.host import this_host
 from trtc.engines.manifest import SCHEMA, BuildRecord, Manifest, Source
@@ -39,7 +39,7 @@ class BuildReport:
         manifest: of the bundle.
         hit: whether the bundle came from the build cache.
         build_s: seconds that building took, now or when the cache entry was made.
-        notes: what a person should know.
+        notes: what a person should know, also when the bundle came from the cache.
     """
 
     path: Path
@@ -118,6 +118,8 @@ def library_versions() -> dict[str, str]:
 def _build(model: Model, declared: Declared, key: str, setting: Setting) -> Built:
     host = this_host()
     options = setting.options
+    recorded = Recorded(setting.progress)
+    setting = replace(setting, progress=recorded)
     analysis = analyse(model, declared, setting)
     evidence = (analysis.found.evidence, *prove(analysis, setting))
     made = construct(model, analysis, evidence, setting)
@@ -153,7 +155,7 @@ def _build(model: Model, declared: Declared, key: str, setting: Setting) -> Buil
         tolerance=(options.atol, options.rtol),
         metadata=metadata,
     )
-    return Built(manifest, made.files)
+    return Built(manifest, made.files, tuple(recorded.notes))
 
 
 def _option_texts(options: BuildOptions) -> dict[str, str]:

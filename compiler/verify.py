@@ -73,10 +73,10 @@ class Padding:
 
     @property
     def domain(self) -> dict[str, ValueDomain]:
-        """Values that every padding probe ran with."""
+        """Values that every probe of padding, with fills or with rows, ran with."""
         common: dict[str, ValueDomain] = {}
         for evidence in self.evidence:
-            for name, new in evidence.domain.items() if evidence.kind == "padding" else ():
+            for name, new in evidence.domain.items() if evidence.kind in ("padding", "rows") else ():
                 old = common.get(name, new)
                 common[name] = ValueDomain(
                     low=max(old.low, new.low),

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from trtc.engines.checksum import CHECKSUM, UNSEALED, check_seal, sealed
 from trtc.engines.errors import BundleError
 from trtc.engines.signature import Signature
 from trtc.profiles import Derived, Ladder, PadRule, TrtcError
@@ -187,8 +188,14 @@ class _Header(msgspec.Struct, frozen=True):
     schema: str
 
 
+class _Sealed(Manifest, frozen=True, kw_only=True):
+    """A manifest as it lies on disk."""
+
+    checksum: str
+
+
 def encode_manifest(manifest: Manifest) -> bytes:
-    """Write a manifest as indented JSON; equal manifests give equal bytes.
+    """Write a manifest as indented JSON with its checksum; equal manifests give equal bytes.
 
     JSON has no infinities: a number that is not finite is written as the largest double of its sign, NaN as the
     largest positive one. A deviation then stays above every tolerance, and a value domain of NaN holds nothing.
@@ -197,8 +204,8 @@ def encode_manifest(manifest: Manifest) -> bytes:
         BundleError: for text that is no Unicode, or an integer beyond 64 bits.
     """
     try:
-        plain = _finite(msgspec.to_builtins(manifest, order="deterministic"))
-        return msgspec.json.format(msgspec.json.encode(plain), indent=2) + b"\n"
+        plain = _finite(msgspec.to_builtins(manifest, order="deterministic")) | {CHECKSUM: UNSEALED}
+        return sealed(msgspec.json.format(msgspec.json.encode(plain), indent=2) + b"\n")
     except (UnicodeEncodeError, OverflowError) as error:
         raise BundleError(f"the manifest cannot be written: {error}; rename or change that value") from error
 
@@ -220,13 +227,14 @@ def decode_manifest(data: bytes, where: str = "manifest.json") -> Manifest:
         where: what to call the file in errors.
 
     Raises:
-        BundleError: for anything that is not exactly one manifest of a schema that this version reads.
+        BundleError: for anything that is not exactly one manifest of a schema that this version reads, byte for byte
+            as it was written.
     """
     if len(data) > MAX_MANIFEST_BYTES:
         raise BundleError(f"{where}: {len(data)} bytes, a manifest has up to {MAX_MANIFEST_BYTES}; rebuild the bundle")
     try:
         _refuse_unknown_schema(msgspec.json.decode(data, type=_Header).schema, where)
-        manifest = msgspec.json.decode(data, type=Manifest)
+        manifest = msgspec.json.decode(data, type=_Sealed)
         _refuse_unknown_fields(msgspec.json.decode(data), manifest, "$")
     except BundleError:
         raise
@@ -235,7 +243,11 @@ def decode_manifest(data: bytes, where: str = "manifest.json") -> Manifest:
             f"{where}: not a manifest of schema {SCHEMA} ({error}); copy the bundle again, rebuild it, "
             "or use the trtc version that wrote it"
         ) from error
-    return manifest
+    try:
+        check_seal(data)
+    except BundleError as error:
+        raise BundleError(f"{where}: {error}; copy the bundle again or rebuild it") from error
+    return Manifest(**{name: getattr(manifest, name) for name in Manifest.__struct_fields__})
 
 
 def _refuse_unknown_schema(schema: str, where: str) -> None:

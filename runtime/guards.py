@@ -40,7 +40,7 @@ def guards_of(manifest: Manifest) -> dict[str, Guard]:
     """Return, for each input, the values for which every accepted padding was shown to be neutral."""
     guards: dict[str, Guard] = {}
     for evidence in manifest.evidence:
-        if evidence.kind != "padding" or evidence.deviation_accepted:
+        if evidence.kind not in ("padding", "rows") or evidence.deviation_accepted:
             continue
         for name, domain in evidence.domain.items():
             old = guards.get(name, Guard(name, -np.inf, np.inf, rows_nonzero=False))

@@ -185,7 +185,7 @@ class RouteMaker:
             if name not in names and name in self._derived
         }
         route = Route(plan, slot, given, made)
-        if plan.padded_values:
+        if plan.padded:
             route.guards = tuple((i, self._guards[name]) for i, name in enumerate(given) if name in self._guards)
         used = {spec.name for spec in self._manifest.signature.inputs if spec.used}
         route.objects = tuple(

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 _SEQUENCE = re.compile(r"seq\(tensor\((\w+)\)\)\Z")
 _FOREIGN = (AttributeError, BufferError, RuntimeError, TypeError, ValueError)
 """What exports of other libraries raise."""
-_EXACT_FLOAT = 2.0**53
-"""From here on a double does not hold every integer."""
 
 
 def as_value(spec: TensorSpec, value: Any) -> Any:
@@ -102,21 +100,31 @@ def _from_python(where: str, value: Any, want: np.dtype[Any]) -> np.ndarray:
         natural = np.asarray(value)
         if natural.size == 0:
             return natural.astype(want)
-        allowed = "b" if want.kind == "b" else "iufc" if want.kind == "c" else "iuf"
-        with np.errstate(all="ignore"):
-            cast = natural.astype(want) if natural.dtype.kind in allowed else None
+        cast = _cast(value, natural, want)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise RequestError(f"{where}: no regular {want} values ({error}); give an array") from error
-    if cast is None or not _same_numbers(natural, cast, want):
+    if cast is None:
         raise RequestError(f"{where}: {_brief(value)} does not fit {want} without loss; give {want} values")
     return cast
+
+
+def _cast(value: Any, natural: np.ndarray, want: np.dtype[Any]) -> np.ndarray | None:
+    """Convert numbers; None where that would change one. ``natural`` is what numpy makes of ``value`` by itself."""
+    if want.kind in "iu" and natural.dtype.kind in "fO":
+        # Item by item: of integers beyond 63 bits, or mixed with fractions, numpy makes doubles.
+        items = np.array(value, dtype=object)
+        return items.astype(want) if all(int(item) == item for item in items.flat) else None
+    allowed = "b" if want.kind == "b" else "iufc" if want.kind == "c" else "iuf"
+    if natural.dtype.kind not in allowed:
+        return None
+    with np.errstate(all="ignore"):
+        cast = natural.astype(want)
+    return cast if _same_numbers(natural, cast, want) else None
 
 
 def _same_numbers(natural: np.ndarray, cast: np.ndarray, want: np.dtype[Any]) -> bool:
     """Tell whether a cast kept every number: integers exactly, others up to rounding but never to an infinity."""
     if want.kind in "biu" or want.name in PACKED:
-        if natural.dtype.kind == "f" and bool(np.any(np.abs(natural) >= _EXACT_FLOAT)):
-            return False  # numpy made doubles of a list of large integers and fractions
         return np.array_equal(cast.astype(natural.dtype), natural) and bool(np.all((cast < 0) == (natural < 0)))
     with np.errstate(all="ignore"):
         return bool(np.all(np.isfinite(cast) | ~np.isfinite(natural)))

@@ -67,6 +67,9 @@ def build(  # the positional mark keeps options of any name apart from the conte
         print_json(SCHEMA, {"path": str(target), "cache_hit": report.hit, "build_s": report.build_s,
                             "notes": report.notes, "manifest": report.manifest})  # fmt: skip
     elif not quiet:
+        for note in report.notes:
+            if note not in progress.notes:
+                print_line(f"note: {note}")
         show_report(report)
 
 
@@ -112,8 +115,6 @@ def show_report(report: BuildReport) -> None:
     from trtc.engines import bundle_size_bytes
 
     manifest = report.manifest
-    for note in report.notes:
-        print_line(f"note: {note}")
     print_line()
     for kind, specs in (("input", manifest.signature.inputs), ("output", manifest.signature.outputs)):
         for spec in specs:

@@ -89,6 +89,9 @@ class Progress:
     """Stages of long work: a live line with elapsed time at a terminal, one plain line a stage elsewhere.
 
     Written to standard error, so that standard output holds results only.
+
+    Attributes:
+        notes: that were shown.
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
@@ -97,6 +100,7 @@ class Progress:
         live = self._console.is_terminal and not quiet
         self._status = self._console.status("") if live else None
         self._stage = ""
+        self.notes: list[str] = []
         self._started_s = self._begun_s = time.monotonic()
 
     def stage(self, text: str) -> None:
@@ -110,6 +114,7 @@ class Progress:
 
     def note(self, text: str) -> None:
         """Say something worth knowing."""
+        self.notes.append(text)
         self._print(f"  note: {text}")
 
     def expect(self, seconds: float | None) -> None:

@@ -15,6 +15,7 @@ from trtc.compiler.passes import (
     node_names,
     operators,
     order,
+    output_types,
     outputs,
     overridable,
     shadowing,
@@ -46,6 +47,7 @@ PIPELINE: tuple[Pass, ...] = (
     order.run,
     shadowing.run,
     outputs.run,
+    output_types.run,
     node_names.run,
     symbols.run,
 )

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _OPEN_PAIRS = ((1, 2), (2, 5), (5, 6), (3, 4), (1, 4), (7, 10), (13, 16), (29, 32))
 """Real and padded sizes where a range has no upper end, counted from its lower end."""
+_PARTS = (0.37, 0.81)
+"""Real sizes as parts of a bucket, beside its half."""
 _OTHER_SIZES = (2, 1, 3)
 """Sizes of the symbols that a rule does not pad: small, and two before one, since one row cannot be mixed up."""
 
@@ -84,6 +86,8 @@ def _pairs(r: Range, unit: int) -> list[tuple[int, int]]:
         top = r.max // unit
         half = (low + top) // 2
         wanted = [(1, top), (top - 1, top), (top - 3, top), (half, top), (low, low + 1), (low, low + 3)]
+        # An effect may live in a stretch of sizes that none of these meets; odd parts of a bucket look elsewhere.
+        wanted[4:4] = [(round(part * top), top) for part in _PARTS if low < round(part * top)]
         wanted += [(low + 1, low + 2), (half, half + 1), (top - 2, top - 1), (1, low)]
     found = [(real * unit, padded * unit) for real, padded in wanted if 1 <= real < padded <= top]
     return list(dict.fromkeys(found))

@@ -10,16 +10,18 @@ from trtc.compiler.probes.subject import is_floating, is_number
 from trtc.engines.manifest import ValueDomain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from trtc.compiler.probes.subject import Feeds
 
 Box: TypeAlias = tuple[float, float]
 """Lowest and highest value, both included."""
 
-BOX_VARIANTS = ("uniform", "low", "upper half", "high", "lower half")
+BOX_VARIANTS = ("uniform", "low", "upper half", "high", "lower half", "faint", "faint half")
 """A domain is a box, so experiments look at its inside, its corners and its halves: a largest value found in zero
-padding, say, shows only where all real values are negative."""
+padding, say, shows only where all real values are negative. Faint ones lie near zero, as silence does."""
+_FAINT_DECADES = 9.0
+"""A faint request is up to this many powers of ten smaller than its box."""
 
 
 class Bounds:
@@ -97,6 +99,25 @@ def with_zero_rows(feeds: Feeds, name: str, *, every: bool) -> Feeds:
     return {**feeds, name: value}
 
 
+def mask_like(feeds: Mapping[str, Any], boxes: Mapping[str, Box]) -> list[str]:
+    """Name the integer and bool inputs that were only ever 0 and 1."""
+    return [
+        name
+        for name, value in feeds.items()
+        if is_number(value)
+        and value.ndim
+        and value.dtype.kind in "biu"
+        and name in boxes
+        and boxes[name][0] >= 0.0
+        and boxes[name][1] == 1.0
+    ]
+
+
+def with_ones(feeds: Feeds, names: Iterable[str]) -> Feeds:
+    """Fill some inputs with ones: most real requests have a mask without a single 0."""
+    return {**feeds, **{name: np.ones_like(feeds[name]) for name in names}}
+
+
 def in_box(feeds: Feeds, boxes: Mapping[str, Box], variant: str, rng: np.random.Generator) -> Feeds:
     """Replace the floats of a request by others in their boxes; a variant of BOX_VARIANTS says which."""
     changed = dict(feeds)
@@ -105,8 +126,11 @@ def in_box(feeds: Feeds, boxes: Mapping[str, Box], variant: str, rng: np.random.
         if found is None or not is_floating(value):
             continue
         low, high = found
+        if variant.startswith("faint") and low <= 0.0 <= high:
+            fainter = 10.0 ** -rng.uniform(0.0, _FAINT_DECADES)
+            low, high = low * fainter, high * fainter
         middle = min(max(0.0, low), high) if low < 0.0 < high else (low + high) / 2
-        if variant == "upper half":
+        if variant in ("upper half", "faint half"):
             low = middle
         elif variant == "lower half":
             high = middle

@@ -12,6 +12,8 @@ from trtc.compiler.probes.domain import (
     Bounds,
     has_zero_row,
     in_box,
+    mask_like,
+    with_ones,
     with_zero_rows,
     without_zero_rows,
 )
@@ -65,6 +67,15 @@ class Experiment:
         for case in self.cases:
             if self._try(case, self.generate(case)):
                 self.runnable.append(case)
+
+    def try_full_masks(self) -> None:
+        """Compare with masks of ones, all of them and one at a time: generated ones seldom are, real ones mostly."""
+        boxes = self.bounds.boxes()
+        for k, case in enumerate(self.runnable):
+            feeds = self.generate(case)
+            names = mask_like(feeds, boxes)
+            if names:
+                self._try(case, with_ones(feeds, names if k % 2 else [names[k // 2 % len(names)]]))
 
     def try_boxes(self) -> None:
         """Compare with floats from everywhere in the bounds so far."""

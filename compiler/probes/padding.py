@@ -61,6 +61,7 @@ def _probe(subject: Subject, reference: Reference, rules: Sequence[PadRule], opt
         return msgspec.structs.replace(evidence, detail="; ".join(obstacles))
     experiment = Experiment(subject, reference, rules, options)
     experiment.try_generated()
+    experiment.try_full_masks()
     if experiment.worst.passed:
         experiment.try_zero_rows()
     experiment.try_samples()

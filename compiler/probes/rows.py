@@ -10,10 +10,12 @@ import numpy as np
 
 from trtc.compiler.probes.cases import PadCase, small_size
 from trtc.compiler.probes.domain import without_zero_rows
+from trtc.compiler.probes.experiment import Experiment
 from trtc.compiler.probes.reach import carriers
 from trtc.compiler.probes.structure import row_obstacles
 from trtc.compiler.probes.subject import ProbeOptions, Runs, is_floating, is_number, scaled
 from trtc.compiler.probes.trial import PaddedRuns, Worst
+from trtc.compiler.probes.widen import widened
 from trtc.engines.manifest import Evidence
 from trtc.profiles import PadRule, UsageError, unknown_name
 
@@ -41,7 +43,8 @@ def probe_rows(subject: Subject, reference: Reference, symbol: str, options: Pro
         options: how much to try.
 
     Returns:
-        Accepted when each row alone equals that row in every batch, and repeated rows as padding change nothing.
+        Accepted when each row alone equals that row in every batch, and repeated rows as padding change nothing; its
+        domain then holds the values that padding with rows was exact for.
         Inputs without the symbol are shared by all rows.
 
     Raises:
@@ -59,18 +62,33 @@ def probe_rows(subject: Subject, reference: Reference, symbol: str, options: Pro
         for batch, order in experiment.batches(len(pool)):
             experiment.try_batch([pool[i] for i in order[:batch]], sizes)
         experiment.try_padding(sizes)
+    padded = Experiment(subject, reference, [PadRule(symbol, "rows", {})], options)
+    if experiment.worst.passed and not experiment.broken:
+        _try_buckets(padded)
+        experiment.worst.include(padded.worst)
     worst, reason = experiment.worst, ""
     if worst.comparisons == 0:
         reason = f"no batch of two or more rows along {symbol} could be compared with its rows alone"
     elif not worst.passed:
         reason = f"rows influence each other: {worst.failures()}"
+    accepted = worst.passed and not experiment.broken
+    if accepted:
+        padded.bounds.include_all(widened(padded))
     return msgspec.structs.replace(
         evidence,
-        accepted=worst.passed and not experiment.broken,
-        runs=experiment.runs.count,
+        accepted=accepted,
+        runs=experiment.runs.count + padded.padded.runs.count,
         findings=worst.findings(),
+        domain=padded.bounds.domain() if accepted else {},
         detail="; ".join(filter(None, [reason, experiment.broken, experiment.runs.note()])),
     )
+
+
+def _try_buckets(padded: Experiment) -> None:
+    """Pad batches to their buckets as the runtime does: other sizes than the pool's, and the values of the domain."""
+    padded.try_generated()
+    padded.try_full_masks()
+    padded.try_zero_rows()
 
 
 @dataclass(frozen=True, slots=True)

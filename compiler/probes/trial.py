@@ -98,6 +98,14 @@ class Worst:
                 self.seen[name] = comparison, dict(sizes)
         return passed
 
+    def include(self, other: Worst) -> None:
+        """Take over what other trials of the same claim saw."""
+        self.comparisons += other.comparisons
+        self.overflowed = self.overflowed or other.overflowed
+        for name, (comparison, sizes) in other.seen.items():
+            if name not in self.seen or rank(comparison) > rank(self.seen[name][0]):
+                self.seen[name] = comparison, sizes
+
     @property
     def passed(self) -> bool:
         """Whether anything was compared, and everything passed."""

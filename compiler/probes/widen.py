@@ -93,7 +93,9 @@ def _integers(experiment: Experiment, name: str, dtype: np.dtype[np.generic]) ->
     """Yield the legal range where it is known, else ranges that grow like those of floats."""
     low, high = experiment.bounds.boxes()[name]
     ends = [experiment.subject.limits[name]] if name in experiment.subject.limits else []
-    if not ends and dtype.itemsize > 1:
+    if not ends and dtype.itemsize == 1:
+        ends = [(float(np.iinfo(dtype.str).min), float(np.iinfo(dtype.str).max))]
+    elif not ends:
         ends = [(min(low, -high) * scale, high * scale) for scale in experiment.options.float_scales[1:]]
     info = np.iinfo(np.dtype(dtype.str))
     for first, last in ends:

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trtc.engines import manifest as schema
+from trtc.engines.checksum import sealed
 from trtc.engines.errors import BundleError
 from trtc.engines.manifest import (
     BlobFile,
@@ -182,7 +183,8 @@ GOLDEN = b"""{
       },
       "accept_error": false
     }
-  ]
+  ],
+  "checksum": "dc9e657a12fecf16e0094ea0bad630ac77760e7e7d3b36734c87f0c98a1baf46"
 }
 """
 
@@ -361,7 +363,31 @@ def test_a_contradiction_inside_a_value_is_a_broken_bundle_not_wrong_use() -> No
 
 
 def test_a_newer_minor_version_that_adds_nothing_is_read() -> None:
-    assert decode_manifest(GOLDEN.replace(b'"1.0"', b'"1.7"')).schema == "1.7"
+    assert decode_manifest(sealed(GOLDEN.replace(b'"1.0"', b'"1.7"'))).schema == "1.7"
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        pytest.param(GOLDEN.replace(b'"max": 256', b'"max": 266'), id="a-digit"),
+        pytest.param(GOLDEN.replace(b'"x": 0', b'"x": 8'), id="a-fill-value"),
+        pytest.param(GOLDEN.replace(b'"0.1.0"', b'"0.1.1"'), id="a-text"),
+        pytest.param(GOLDEN.replace(b"\n", b""), id="spelled-otherwise"),
+        pytest.param(GOLDEN + b"\n", id="a-line-more"),
+        pytest.param(GOLDEN[:-1], id="a-line-feed-less"),
+        pytest.param(GOLDEN[:-5] + bytes([GOLDEN[-5] ^ 1]) + GOLDEN[-4:], id="the-checksum-itself"),
+    ],
+)
+def test_a_manifest_that_is_valid_but_not_as_it_was_written_is_refused(edited: bytes) -> None:
+    with pytest.raises(BundleError, match=r"manifest\.json: altered: .*; copy the bundle again or rebuild it"):
+        decode_manifest(edited)
+
+
+def test_a_manifest_without_checksum_is_refused() -> None:
+    tree = json.loads(GOLDEN)
+    del tree["checksum"]
+    with pytest.raises(BundleError, match="checksum"):
+        decode_manifest(json.dumps(tree).encode())
 
 
 def test_numbers_that_json_cannot_write_stay_beyond_every_tolerance() -> None:
