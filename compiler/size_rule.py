@@ -24,12 +24,14 @@ class SizeRule:
         multiple_of: sizes must be multiples of this.
         max: largest size that ran where larger ones failed; None when none failed.
         reason: the node's error outside these sizes; empty when none failed.
+        fails_at: a size inside that failed, where the limit below it could not be searched; None otherwise.
     """
 
     min: int
     multiple_of: int = 1
     max: int | None = None
     reason: str = ""
+    fails_at: int | None = None
 
     @property
     def fixed(self) -> bool:
@@ -59,7 +61,10 @@ def bisect_low(runs: Callable[[int], bool | None], low: int, works: int) -> int:
         return low
     while works - low > 1:
         middle = (low + works) // 2
-        low, works = (low, middle) if runs(middle) else (middle, works)
+        ran = runs(middle)
+        if ran is None:
+            return works  # the smallest that was seen to run
+        low, works = (low, middle) if ran else (middle, works)
     return works
 
 
@@ -80,17 +85,24 @@ def classify(worked: Mapping[int, bool], start: int, runs: Callable[[int], bool 
             continue  # the sizes tried so far were too sparse for this divisor
         if divisor == 1 and below and low - below[-1] > 1:
             low = bisect_low(runs, below[-1], low)
+        end = top if above else None
         if divisor == 1 and above:
-            top = bisect_high(runs, top, above[0])
-        found.append((-len(pieces[0]), divisor, SizeRule(low, divisor, top if above else None)))
+            end = bisect_high(runs, top, above[0])
+        found.append((-len(pieces[0]), divisor, SizeRule(low, divisor, end)))
     return min(found, key=lambda item: item[:2])[2] if found else SizeRule(start, 1, start)
 
 
-def bisect_high(runs: Callable[[int], bool | None], works: int, fails: int) -> int:
-    """Largest size that runs, given one that does and a larger one that does not; assumes one boundary."""
+def bisect_high(runs: Callable[[int], bool | None], works: int, fails: int) -> int | None:
+    """Largest size that runs, given one that does and a larger one that does not; assumes one boundary.
+
+    None when a size in between could not be tried: what was not run is no limit.
+    """
     while fails - works > 1:
         middle = (works + fails) // 2
-        works, fails = (middle, fails) if runs(middle) else (works, middle)
+        ran = runs(middle)
+        if ran is None:
+            return None
+        works, fails = (middle, fails) if ran else (works, middle)
     return works
 
 
@@ -120,7 +132,7 @@ def find_top(rule: SizeRule, runs: Callable[[int], bool | None]) -> SizeRule:
             return rule
         if not ran:
             low = works // step
-            top = bisect_high(lambda n: runs(n * step), low, size // step) * step
-            return replace(rule, max=top)
+            top = bisect_high(lambda n: runs(n * step), low, size // step)
+            return rule if top is None else replace(rule, max=top * step)
         works = size
     return rule

@@ -118,7 +118,7 @@ def _first_base(
     sample = f"--samples FILE.npz with inputs that run{', --dim SYMBOL=SIZE' if symbols else ''}"
     raise ModelError(
         f"no sizes found at which the model runs; {last or 'nothing was tried'}; "
-        f"give {sample}, or --val-range INPUT=LOW:HIGH for inputs whose values matter"
+        f"give {sample}, or --val-range INPUT:[LOW,HIGH] for inputs whose values matter"
     )
 
 
@@ -178,7 +178,9 @@ def _scan(trials: Trials, base: Mapping[str, int], group: tuple[str, ...], r: Ra
     def runs(size: int) -> bool | None:
         if r is not None and not r.holds(size):
             return None
-        outcome = trials.try_run({**base, **dict.fromkeys(group, size)}, essential=size <= nearby)
+        # Once a size failed, those between it and the ones that ran decide where the limit is: they are not left out.
+        essential = size <= nearby or bool(errors)
+        outcome = trials.try_run({**base, **dict.fromkeys(group, size)}, essential=essential)
         if outcome is None:
             return None
         if not outcome.ran:
@@ -200,7 +202,8 @@ def _scan(trials: Trials, base: Mapping[str, int], group: tuple[str, ...], r: Ra
     nearest = min(
         outside, key=lambda s: min(abs(s - end) for end in (rule.min, rule.max) if end is not None), default=None
     )
-    return replace(rule, reason="" if nearest is None else errors[nearest])
+    beyond = min((s for s in errors if s > start and rule.holds(s)), default=None)
+    return replace(rule, reason="" if nearest is None else errors[nearest], fails_at=beyond)
 
 
 def _merge_stuck(trials: Trials, base: Mapping[str, int], rules: Mapping[str, SizeRule]) -> dict[str, str]:
@@ -277,8 +280,8 @@ def _check_ends(trials: Trials, base: Mapping[str, int], group: Sequence[str], r
             continue
         if size > rule.min and not rule.fixed:
             step = rule.multiple_of
-            top = bisect_high(lambda n: runs(n * step), base[group[0]] // step, size // step) * step  # noqa: B023
-            rule = replace(rule, max=top) if size % step == 0 else rule
+            top = bisect_high(lambda n: runs(n * step), base[group[0]] // step, size // step)  # noqa: B023
+            rule = replace(rule, max=top * step) if size % step == 0 and top is not None else rule
         error = trials.run({**base, **dict.fromkeys(group, size)}).error
         raise ModelError(
             f"{group[0]}={size} is in the range {r}, but the model cannot run it: {error}; "
@@ -305,3 +308,8 @@ def _notes(rules: Mapping[str, SizeRule], merges: Mapping[str, str]) -> Iterator
             )
         elif rule.reason:
             yield f"{symbol} runs at {rule}; outside: {rule.reason}"
+        if rule.fails_at is not None:
+            yield (
+                f"{symbol}={rule.fails_at} does not run, and where the limit lies was not searched for lack of time; "
+                f"give a range, such as --dim {symbol}={rule.min}..{rule.fails_at - 1}"
+            )
