@@ -11,14 +11,16 @@ LINKS   := $(FOLDERS:%=.typing/trtc/%)
 # Errors only: notes about how a machine finds its packages are no news to the reader.
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 
-.PHONY: help demo test check check-lint check-format check-types check-imports check-text bench clean
+.PHONY: help demo test conformance check check-lint check-format check-types check-imports check-text bench cases clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    compile a real model and run it, with the numbers shown"
 	@echo "make test    run the tests (PYTEST_ARGS='-k name' selects)"
+	@echo "make conformance  run onnx's node tests beside plain ONNX Runtime; writes docs/conformance.md"
 	@echo "make check   lint, format, types, import directions, stray text"
-	@echo "make bench   measure on this machine, beside plain ONNX Runtime"
+	@echo "make cases   write docs/cases.md from tests/cases"
+	@echo "make bench   measure on this machine, beside plain ONNX Runtime (about ten minutes)"
 	@echo "make clean   remove .venv, caches and build output"
 
 demo: $(VENV)/installed $(VENV)/models
@@ -27,6 +29,9 @@ demo: $(VENV)/installed $(VENV)/models
 # One process: the tests with real models already use every processor.
 test: $(VENV)/installed $(VENV)/models
 	@$(BIN)/python -m pytest -q $(PYTEST_ARGS)
+
+conformance: $(VENV)/installed
+	@$(BIN)/python tests/conformance/run.py --json out/conformance.json --page docs/conformance.md
 
 # Five checks; `make -k check` goes on after one that fails.
 check: check-lint check-format check-types check-imports check-text
@@ -48,6 +53,9 @@ check-text: $(VENV)/installed
 
 bench: $(VENV)/installed $(VENV)/models
 	@$(BIN)/python benchmarks/run.py
+
+cases:
+	@$(PYTHON) tests/cases/table.py
 
 clean:
 	rm -rf $(VENV) .typing build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

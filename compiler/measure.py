@@ -29,6 +29,7 @@ NEARLY = 0.9
 """Ways to run within a tenth of the best throughput count as equal; of those the one with the least latency wins."""
 SIZES_PER_PROFILE = 4
 _MOST_RUNS = 200
+_FEWEST_PAIRS, _MOST_PAIRS = 4, 16
 
 
 class OpenEngine(Protocol):
@@ -82,8 +83,9 @@ def measure(open_engine: OpenEngine, subject: Subject, rules: Sequence[PadRule],
     way = _choose_threads(open_engine, subject, options)
     engine = open_engine(way.threads, spinning=way.slots * way.threads <= options.threads)
     try:
+        share_s = options.budget_s / 4 / len(subject.ladder.profiles)
         cost_s = tuple(
-            _median_s(_prepared(engine, subject, rules, _closed(p), rng), options.budget_s / 8) if _closed(p) else 0.0
+            _median_s(_prepared(engine, subject, rules, _closed(p), rng), share_s) if _closed(p) else 0.0
             for p in subject.ladder.profiles
         )
         mode: Mode = fixed
@@ -123,8 +125,14 @@ def _exact_against_bucket(
     if not padded or not pairs:
         return 0.0, 0.0
     rng = np.random.default_rng(0)
-    exact_s = sum(_median_s(_prepared(engine, subject, rules, sizes, rng), budget_s / len(pairs)) for sizes, _ in pairs)
-    return exact_s / len(pairs), sum(cost_s[index] for _, index in pairs) / len(pairs)
+    exact_s = bucket_s = 0.0
+    start_s = time.perf_counter()
+    for done, (sizes, index) in enumerate(pairs, 1):
+        exact_s += _median_s(_prepared(engine, subject, rules, sizes, rng), budget_s / len(pairs))
+        bucket_s += cost_s[index]
+        if done >= _FEWEST_PAIRS and time.perf_counter() - start_s > budget_s:
+            break
+    return exact_s / done, bucket_s / done
 
 
 def _sizes_to_compare(subject: Subject, padded: frozenset[str]) -> list[tuple[dict[str, int], int]]:
@@ -144,7 +152,8 @@ def _sizes_to_compare(subject: Subject, padded: frozenset[str]) -> list[tuple[di
             }
             if profile.fits(sizes, padded):
                 pairs.append((sizes, index))
-    return pairs
+    order = rng.permutation(len(pairs))[:_MOST_PAIRS]
+    return [pairs[i] for i in order]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ Every number is measured in this run, beside plain ONNX Runtime with the same th
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import statistics
 import subprocess
@@ -325,8 +326,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     refused = show_refusal(given.out)
     show_title("6. Next")
     where = bundle.relative_to(Path.cwd()) if bundle.is_relative_to(Path.cwd()) else bundle
-    for line in (f"trtc inspect {where}", f"trtc run {where}", "trtc build your-model.onnx"):
-        print_line(f"  $ {line}")
+    command = os.path.relpath(Path(sys.executable).parent / "trtc")
+    for words in (f"inspect {where}", f"run {where} --all-profiles", "build your-model.onnx"):
+        print_line(f"  $ {command} {words}")
     print_line()
     print_line(
         "every answer was the same, and the wrong padding was refused" if same and refused else "SOMETHING IS WRONG"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import re
+import shutil
 import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -92,3 +94,17 @@ def _sentences_of(text: str) -> Iterator[str]:
 
 
 _PLAIN_QUOTES: dict[int, Any] = {0x201C: '"', 0x201D: '"', 0x2018: "'", 0x2019: "'"}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Copy the sentence encoder to a file of your own, to try the command on."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("target", type=Path, help="where the model goes, such as minilm.onnx")
+    target = parser.parse_args(argv).target
+    shutil.copyfile(locate(*MINILM), target)
+    print(f"{target}: paraphrase-MiniLM-L3-v2, inputs input_ids and attention_mask, both [batch_size, sequence_length]")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

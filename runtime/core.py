@@ -6,6 +6,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from trtc.engines.layout import plan_layout
 from trtc.engines.signature import Signature, numpy_dtype
 from trtc.profiles import RequestError, unknown_name
@@ -17,8 +19,6 @@ from trtc.runtime.transfer import copy_outputs, fast_reader, forget_objects, nam
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import numpy as np
 
     from trtc.engines.manifest import Manifest
     from trtc.runtime.arena import Arena
@@ -100,9 +100,14 @@ class Core:
         Raises:
             RequestError: for unknown or repeated names.
         """
-        if outputs is None or len(outputs) == 0:
+        if outputs is not None and (isinstance(outputs, dict | np.ndarray) or not hasattr(outputs, "__iter__")):
+            raise RequestError(
+                f"outputs came as {type(outputs).__name__}; give a list of output names, after one dict of all inputs: "
+                'run({"input": array}, ["output"])'
+            )
+        names = [outputs] if isinstance(outputs, str) else [] if outputs is None else list(outputs)
+        if not names:
             return self.output_names
-        names = [outputs] if isinstance(outputs, str) else list(outputs)
         for name in names:
             if name not in self.output_names:
                 raise RequestError(unknown_name("output", str(name), self.output_names))

@@ -121,6 +121,14 @@ class Session:
         self._dropped.atexit = False
         self._run = fast_run(self._core)
 
+    def __repr__(self) -> str:
+        execution = self._loaded.execution
+        state = "closed" if self._core.pool.closed else f"engine {self._loaded.record.name}"
+        return (
+            f"<trtc session of {self._loaded.path}: {state}, {execution.mode} sizes, "
+            f"{execution.slots} slots with {execution.threads} threads each>"
+        )
+
     @property
     def signature(self) -> Signature:
         """Inputs and outputs, every axis with its symbol or relation."""

@@ -77,6 +77,7 @@ class Recipe:
     padding: tuple[PadRule, ...] = ()
     derived: tuple[Derived, ...] = ()
     domains: dict[str, ValueDomain] = field(default_factory=dict)
+    row_domains: dict[str, ValueDomain] = field(default_factory=dict)
     unused: frozenset[str] = frozenset()
     outputs: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     backend: str = "onnxruntime"
@@ -123,9 +124,15 @@ def write(path: Path, work: Path, recipe: Recipe) -> Path:
         **recipe.engine,
     }
     evidence = tuple(
-        Evidence(kind="padding", symbol=rule.symbol, accepted=True, runs=1, samples="made up", domain=recipe.domains)
+        Evidence(
+            kind="rows" if rule.side == "rows" else "padding",
+            symbol=rule.symbol,
+            accepted=True,
+            runs=1,
+            samples="made up",
+            domain=recipe.row_domains if rule.side == "rows" else recipe.domains,
+        )
         for rule in recipe.padding
-        if rule.side != "rows"
     )
     manifest = Manifest(
         schema="1.0",

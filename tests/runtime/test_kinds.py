@@ -10,7 +10,6 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from trtc.profiles import TrtcError
 from trtc.runtime import EngineError, RequestError
 
 F = np.float32
@@ -145,25 +144,60 @@ def test_a_sequence_goes_in_and_comes_out(open_bundle):
         assert found["k"] == len(items)
 
 
-def test_packed_integers_work_or_fail_with_one_clear_error(open_bundle, graphs):
-    int4 = TensorProto.INT4
-    model = onnx.helper.make_model(
-        graphs.model(
-            [graphs.node("Identity", ["x"], ["y"])],
-            [graphs.value("x", ("n",), int4)],
-            [graphs.value("y", ("n",), int4)],
-        ).graph,
-        opset_imports=[helper.make_opsetid("", 21)],
-        ir_version=10,
+def at_opset(opset: int, model: onnx.ModelProto) -> onnx.ModelProto:
+    """The same graph in a newer operator set, which has more element types."""
+    return helper.make_model(model.graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=13)
+
+
+def casts(graphs, source: int, target: int) -> onnx.ModelProto:
+    """Take x of one element type, give it as another."""
+    node = graphs.node("Cast", ["x"], ["y"], to=target)
+    return at_opset(25, graphs.model([node], [graphs.value("x", ("n",), source)], [graphs.value("y", ("n",), target)]))
+
+
+@pytest.mark.parametrize(
+    ("element", "dtype", "values"),
+    [
+        pytest.param(TensorProto.INT4, ml_dtypes.int4, [-8, 7, 3], id="int4"),
+        pytest.param(TensorProto.UINT4, ml_dtypes.uint4, [0, 15, 9], id="uint4"),
+        pytest.param(TensorProto.INT2, ml_dtypes.int2, [-2, 1, -1], id="int2"),
+        pytest.param(TensorProto.UINT2, ml_dtypes.uint2, [0, 3, 2], id="uint2"),
+        pytest.param(TensorProto.FLOAT8E8M0, ml_dtypes.float8_e8m0fnu, [0.5, 1, 64], id="float8e8m0"),
+        pytest.param(TensorProto.FLOAT8E5M2, ml_dtypes.float8_e5m2, [0.5, -1, 64], id="float8e5m2"),
+    ],
+)
+def test_elements_that_numpy_lacks_go_in_and_come_out(open_bundle, graphs, element, dtype, values):
+    into = open_bundle(casts(graphs, TensorProto.FLOAT, element), profiles=({"n": (1, 4)},), slots=1)
+    back = open_bundle(casts(graphs, element, TensorProto.FLOAT), profiles=({"n": (1, 4)},), slots=1)
+    for count in (3, 1, 2, 3):
+        narrow = into.run({"x": np.array(values[:count], F)})["y"]
+        assert narrow.dtype == dtype
+        assert narrow.astype(F).tolist() == values[:count]
+        assert back.run({"x": narrow})["y"].tolist() == values[:count]
+
+
+def test_elements_that_numpy_lacks_may_have_a_size_that_the_data_decides(open_bundle, graphs):
+    bf16 = TensorProto.BFLOAT16
+    model = graphs.model(
+        [graphs.node("Compress", ["x", "keep"], ["y"])],
+        [graphs.value("x", ("n",), bf16), graphs.value("keep", ("n",), TensorProto.BOOL)],
+        [graphs.value("y", (None,), bf16)],
     )
-    x = np.array([-8, 7], ml_dtypes.int4)
-    try:
-        session = open_bundle(model, profiles=({"n": (1, 4)},), slots=1)
-        found = session.run({"x": x})["y"]
-    except TrtcError as error:
-        assert "ONNX Runtime says" in str(error)  # noqa: PT017 (either is right, and which one is the library's choice)
-    else:
-        assert found.tolist() == x.tolist()
+    session = open_bundle(at_opset(28, model), profiles=({"n": (1, 4)},), slots=1)
+    for keep in ([True, False, True], [False, False, True], [False, False, False]):
+        x = np.array([1, 2, 3], ml_dtypes.bfloat16)
+        assert session.run({"x": x, "keep": np.array(keep)})["y"].tolist() == x[keep].tolist()
+
+
+def test_strings_beside_elements_that_numpy_lacks_are_refused_with_advice(open_bundle, graphs):
+    model = graphs.model(
+        [graphs.node("Identity", ["s"], ["t"]), graphs.node("Identity", ["x"], ["y"])],
+        [graphs.value("s", ("n",), TensorProto.STRING), graphs.value("x", ("n",), TensorProto.BFLOAT16)],
+        [graphs.value("t", ("n",), TensorProto.STRING), graphs.value("y", ("n",), TensorProto.BFLOAT16)],
+    )
+    session = open_bundle(model, profiles=({"n": (1, 4)},), slots=1)
+    with pytest.raises(EngineError, match=r"input 's' is no array of numbers.*bfloat16.*cast at the model's edge"):
+        session.run({"s": np.array(["a"], object), "x": np.ones(1, ml_dtypes.bfloat16)})
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (3, 0), (0, 0)])

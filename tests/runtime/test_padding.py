@@ -152,11 +152,21 @@ def test_the_domain_is_checked_for_a_lone_input_as_well(open_bundle, graphs):
         assert session.run({"x": np.array([0, 2], F)})["shape"].tolist() == [2]
 
 
-def test_a_full_bucket_and_padded_rows_need_no_domain(open_bundle, counting):
+def test_a_full_bucket_does_not_look_at_the_domain_of_filled_padding(open_bundle, counting):
     session = open_bundle(counting, profiles=BUCKET, mode="bucket", padding=(SEQ, ROWS), domains=DOMAIN)
     feeds = {"mask": np.zeros((2, 8), np.int64), "x": np.ones((2, 8), F)}
     for _ in range(2):
         assert session.run(feeds)["elements"] == 4 * 8
+
+
+def test_values_that_rows_were_not_tried_with_run_as_many_rows_as_they_are(open_bundle, counting):
+    tried = {"x": ValueDomain(low=-1, high=1)}
+    session = open_bundle(counting, profiles=BUCKET, mode="bucket", padding=(SEQ, ROWS), row_domains=tried)
+    mask = np.ones((2, 8), np.int64)
+    for value, elements in [(1, 4 * 8), (2, 2 * 8), (np.nan, 2 * 8)] * 2:
+        assert session.run({"mask": mask, "x": np.full((2, 8), value, F)})["elements"] == elements
+    # Filled padding in the same run is bound by both.
+    assert session.run({"mask": mask[:, :3], "x": np.full((2, 3), 2, F)})["elements"] == 2 * 3
 
 
 def test_values_that_may_not_be_padded_into_a_profile_are_refused_with_both_reasons(open_bundle, counting):
@@ -220,10 +230,6 @@ def test_an_output_whose_size_follows_by_an_expression_is_cut_to_its_real_size(o
         np.testing.assert_array_equal(session.run({"x": x})["y"], plain(model, {"x": x})["y"])
 
 
-def test_a_rule_without_a_fill_for_an_input_is_a_damaged_bundle(open_bundle, masked_sum, rng):
-    session = open_bundle(
-        masked_sum, profiles=BUCKET, mode="bucket", padding=(PadRule("seq", "right", {"x": 0}),), slots=1
-    )
-    with pytest.raises(BundleError, match="input 'mask' has no fill for seq"):
-        session.run(masked(1, 3, rng))
-    session.run(masked(1, 8, rng))
+def test_a_rule_without_a_fill_for_an_input_is_a_damaged_bundle(open_bundle, masked_sum):
+    with pytest.raises(BundleError, match="padding 'seq': no fill for input 'mask'; rebuild"):
+        open_bundle(masked_sum, profiles=BUCKET, mode="bucket", padding=(PadRule("seq", "right", {"x": 0}),), slots=1)

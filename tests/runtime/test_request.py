@@ -150,3 +150,16 @@ def test_symbols_may_be_padded_up_to_the_least_size_of_a_gap(open_bundle, double
     assert session.explain({"batch": 6}).run_sizes == {"batch": 8}
     x = np.arange(24, dtype=F).reshape(6, 4)
     assert session.run({"x": x})["y"].tolist() == (2 * x).tolist()
+
+
+def test_arguments_in_the_order_of_another_library_are_explained(session):
+    with pytest.raises(RequestError, match="after one dict of all inputs"):
+        session.run(None, {"x": np.zeros((1, 4), np.float32)})
+    with pytest.raises(RequestError, match="outputs came as ndarray"):
+        session.run(np.zeros((1, 4), np.float32), np.zeros((1, 4), np.float32))
+
+
+def test_a_session_says_what_it_is(session):
+    assert "engine cpu" in repr(session)
+    session.close()
+    assert "closed" in repr(session)

@@ -112,6 +112,7 @@ def test_results_stand_in_the_order_of_the_model_or_of_the_selection(open_bundle
         pytest.param(["Y"], r"did you mean 'y'\?", id="nearest"),
         pytest.param(["y", "y"], "repeat a name", id="repeated"),
         pytest.param([1], "unknown output '1'", id="no-name"),
+        pytest.param(5, "outputs came as int; give a list", id="no-list"),
     ],
 )
 def test_a_wrong_selection_of_outputs_is_refused(open_bundle, mix_model, rng, outputs, said):
