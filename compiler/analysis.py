@@ -7,16 +7,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trtc.compiler.empty_sizes import symbols_that_may_be_empty
+from trtc.compiler.empty_sizes import why_not_empty
 from trtc.compiler.plan import Plan, merged_profiles, symbol_ranges_of, tightened
 from trtc.compiler.probes.subject import Subject
 from trtc.compiler.reference import Unavailable, onnx_evaluator, open_reference
+from trtc.compiler.repeatable import require_repeatable
 from trtc.compiler.samples import SampleOptions, load_samples
 from trtc.compiler.signature import SourceOptions, find_signature, model_inputs
+from trtc.compiler.tolerance import Tolerance
 from trtc.engines.registry import backend_for_target
 from trtc.engines.signature import Signature
 from trtc.profiles import Ladder, ModelError, Range
-from trtc.profiles.grammar import derived_inputs, pad_rules, profiles_from_options, require_closed, val_ranges
+from trtc.profiles.grammar import (
+    derived_inputs,
+    pad_rules,
+    profiles_from_options,
+    quote_name,
+    require_closed,
+    val_ranges,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +36,10 @@ if TYPE_CHECKING:
     from trtc.compiler.samples import Samples
     from trtc.compiler.signature import SignatureResult
     from trtc.profiles import Profile
+
+
+_ONE_EVALUATION = 1 / 30
+"""Part of the seconds for comparing an engine that one run of onnx's evaluator may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +125,8 @@ def analyse(model: Model, declared: Declared, setting: Setting) -> Analysis:
         multiples={symbol: rule.multiple_of for symbol, rule in found.workable.items()},
     )
     smallest = found.values.feeds(found.base, np.random.default_rng(options.seed))
-    second = onnx_evaluator(model, smallest)
+    require_repeatable(model, reference, smallest, Tolerance(options.atol, options.rtol))
+    second = onnx_evaluator(model, smallest, options.verify_s * _ONE_EVALUATION)
     if isinstance(second, Unavailable):
         progress.note(f"compared with ONNX Runtime only: {second.reason}")
         return Analysis(plan, subject, (reference,), found, second.reason)
@@ -123,12 +137,16 @@ def _lowest(model: Model, found: SignatureResult, ranges: Mapping[str, Range]) -
     """Return the smallest size of each symbol: 0 where the range is open and even the empty size runs."""
     demanded = {found.merges.get(symbol, symbol) for symbol, r in ranges.items() if r.min == 0}
     asked = [symbol for symbol in found.workable if symbol not in ranges or symbol in demanded]
-    empty = symbols_that_may_be_empty(model, found.signature, found.values, found.base, asked)
-    if refused := sorted(demanded & set(asked) - empty):
+    reasons = why_not_empty(model, found.signature, found.values, found.base, asked)
+    if refused := sorted(demanded & reasons.keys()):
         raise ModelError(
-            f"{', '.join(refused)}: the range starts at 0, but the model does not run, or does not keep its output "
-            f"sizes, with an empty axis; start at 1, such as --dim {refused[0]}=1..{_top(ranges, refused[0])}"
+            "; ".join(
+                f"{symbol}: the range starts at 0, but the model cannot run with an empty axis: {reasons[symbol]}"
+                for symbol in refused
+            )
+            + f"; start at 1, such as --dim {quote_name(refused[0])}=1..{_top(ranges, refused[0])}"
         )
+    empty = set(asked) - reasons.keys()
     return {symbol: 0 if symbol in empty else rule.min for symbol, rule in found.workable.items()}
 
 

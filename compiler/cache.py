@@ -90,7 +90,7 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class BuildCache:
     """Builds each key once, and copies it to where it is wanted.
 
-    Threads and processes may share a folder; they find each other by locks in it.
+    Threads and processes may share a folder; they find each other by locks in it. One of 0 bytes keeps nothing.
     """
 
     def __init__(self, folder: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
@@ -246,6 +246,8 @@ class BuildCache:
 
     def _store(self, key: str, built: Built, build_s: float) -> str | None:
         """Keep a build; return why it was not kept, if so."""
+        if not self.max_bytes:
+            return None
         size_bytes = bundle_size_bytes(built.manifest)
         if size_bytes > self.max_bytes:
             return f"it has {size_bytes} bytes, the cache may hold {self.max_bytes} ({SIZE_VARIABLE})"

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S = 60
 _MAX_BYTES = 2**30
+_ANSWER = b"empty-size: "
+"""Begins each line of the child that is an answer: libraries may print as well."""
+_ENDED = "running it ends the process"
 _CHILD = "import sys; from trtc.compiler.empty_sizes import try_here; try_here(sys.stdin.buffer.read())"
 
 
@@ -45,10 +48,10 @@ class EmptySizesJob(msgspec.Struct, frozen=True):
     feeds: tuple[str, ...]
 
 
-def symbols_that_may_be_empty(
+def why_not_empty(
     model: Model, signature: Signature, values: ValueSource, base: Mapping[str, int], symbols: Sequence[str]
-) -> frozenset[str]:
-    """Return the symbols for which the model runs at size 0 and gives what the relations say.
+) -> dict[str, str]:
+    """Return the symbols for which the model does not run at size 0, or does not give what the relations say; and why.
 
     Args:
         model: checked model.
@@ -58,7 +61,7 @@ def symbols_that_may_be_empty(
         symbols: to be tried.
     """
     rng = np.random.default_rng(0)
-    found: set[str] = set()
+    refused: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="trtc-empty-") as folder:
         trials: list[tuple[str, dict[str, int], str]] = []
         for i, symbol in enumerate(symbols):
@@ -66,18 +69,20 @@ def symbols_that_may_be_empty(
             path = Path(folder) / f"{i}.npz"
             try:
                 write_npz(path, values.feeds(sizes, rng))
-            except (TrtcError, ValueError, ArithmeticError):
-                continue  # No such feeds can be made or stored: nothing is claimed.
+            except (TrtcError, ValueError, ArithmeticError) as error:
+                refused[symbol] = f"no such inputs can be made ({error})"
+                continue
             trials.append((symbol, sizes, str(path)))
         while trials:
             answers = _answers(model, signature, trials)
-            found |= {symbol for (symbol, _, _), ok in zip(trials, answers, strict=False) if ok}
-            trials = trials[len(answers) + 1 :]  # The first without an answer ended the child; it stays refused.
-    return frozenset(found)
+            refused |= {symbol: reason for (symbol, _, _), reason in zip(trials, answers, strict=False) if reason}
+            refused |= {symbol: _ENDED for symbol, _, _ in trials[len(answers) : len(answers) + 1]}
+            trials = trials[len(answers) + 1 :]
+    return refused
 
 
-def _answers(model: Model, signature: Signature, trials: Sequence[tuple[str, dict[str, int], str]]) -> list[bool]:
-    """Run one child; it answers one line a trial for as long as it lives."""
+def _answers(model: Model, signature: Signature, trials: Sequence[tuple[str, dict[str, int], str]]) -> list[str]:
+    """Run one child; it answers one line a trial, empty or the reason, for as long as it lives."""
     job = EmptySizesJob(
         str(model.path), signature, tuple(sizes for _, sizes, _ in trials), tuple(feeds for _, _, feeds in trials)
     )
@@ -94,11 +99,12 @@ def _answers(model: Model, signature: Signature, trials: Sequence[tuple[str, dic
         written = error.stdout or b""
     except OSError:
         written = b""
-    return [line == b"yes" for line in written.splitlines() if line in (b"yes", b"no")]
+    lines = [line for line in written.splitlines() if line.startswith(_ANSWER)]
+    return [msgspec.json.decode(line.removeprefix(_ANSWER), type=str) for line in lines]
 
 
 def try_here(data: bytes) -> None:
-    """Run one job in this process; print yes or no for each trial."""
+    """Run one job in this process; print an answer for each trial."""
     import onnx
 
     from trtc.compiler.model import Model
@@ -113,12 +119,19 @@ def try_here(data: bytes) -> None:
         try:
             stored = {tensor_name(name): array for name, array in read_npz(Path(file), ReadBudget(_MAX_BYTES))}
             outputs = reference.run({name: stored_as(array, dtypes[name]) for name, array in stored.items()})
-        except (TrtcError, ValueError, ArithmeticError):
-            kept = False
+        except (TrtcError, ValueError, ArithmeticError) as error:
+            reason = str(error) or type(error).__name__
         else:
-            kept = all(
-                getattr(outputs[spec.name], "shape", None) == tuple(dim_value(dim, sizes) for dim in spec.dims)
-                for spec in job.signature.outputs
-                if spec.in_memory and spec.dims is not None and None not in spec.dims
-            )
-        print("yes" if kept else "no", flush=True)  # noqa: T201 (the answer to the parent)
+            reason = _other_shape(job.signature, outputs, sizes)
+        print((_ANSWER + msgspec.json.encode(reason)).decode(), flush=True)  # noqa: T201 (the answer to the parent)
+
+
+def _other_shape(signature: Signature, outputs: Mapping[str, Any], sizes: Mapping[str, int]) -> str:
+    """Name an output that does not have the sizes that the relations say; empty when all have."""
+    for spec in signature.outputs:
+        if not spec.in_memory or spec.dims is None or None in spec.dims:
+            continue
+        shape, planned = getattr(outputs[spec.name], "shape", None), tuple(dim_value(dim, sizes) for dim in spec.dims)
+        if shape != planned:
+            return f"output {spec.name!r} has shape {shape}, which breaks its rule {spec}"
+    return ""

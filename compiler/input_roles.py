@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from trtc.compiler.onnx_types import subgraphs, tensor_dims
+from trtc.compiler.onnx_types import item_dims, subgraphs, tensor_dims
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +46,8 @@ _INDEX_OPERANDS: dict[str, tuple[tuple[int, int, str | int], ...]] = {
 _INDEX_TUPLES = frozenset(["GatherND", "ScatterND"])
 _SHAPE_OPERANDS: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(["Reshape", "Expand", "Tile", "OneHot", "TopK", "Split", "Squeeze", "Unsqueeze", "Upsample"], (1,)),
-    **dict.fromkeys(["CenterCropPad", "AffineGrid", "SplitToSequence", "SequenceAt"], (1,)),
+    **dict.fromkeys(["CenterCropPad", "AffineGrid", "SplitToSequence", "SequenceAt", "SequenceErase"], (1,)),
+    "SequenceInsert": (2,),
     **dict.fromkeys(["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1"], (1,)),
     **dict.fromkeys(["ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"], (1,)),
     **dict.fromkeys(["ConstantOfShape", "Loop", "HannWindow", "HammingWindow", "BlackmanWindow"], (0,)),
@@ -121,6 +122,7 @@ class InputRole:
         mask: it takes part in mask arithmetic, which says something for integers and bools only.
         bias: ``1 - x`` is scaled to a large negative number: a mask, whatever its type.
         shapes: operands where it decides a shape.
+        item: dims of one item, where the input is a sequence or an optional that tells them.
     """
 
     tables: list[Table] = field(default_factory=list)
@@ -128,6 +130,7 @@ class InputRole:
     mask: bool = False
     bias: bool = False
     shapes: list[ShapeUse] = field(default_factory=list)
+    item: Dims | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +160,7 @@ def trace_inputs(model: Model, shapes: Mapping[str, Dims]) -> Flow:
     walk = _Walk(str(model.folder), dict(shapes))
     defaults = {t.name for t in model.proto.graph.initializer}
     for value in model.proto.graph.input:
-        walk.roles[value.name] = InputRole()
+        walk.roles[value.name] = InputRole(item=item_dims(value.type))
         walk.tracked[value.name] = {value.name: _Affine()}
         if value.name not in defaults:
             walk.valued.add(value.name)

@@ -188,7 +188,8 @@ def _choose_threads(open_engine: OpenEngine, subject: Subject, options: MeasureO
     best = max(rates.values())
     slots, threads = min((way for way in ways if rates[way] >= NEARLY * best), key=lambda way: lone_s[way])
     reason = (
-        f"{slots} at once with {threads} threads each gave {rates[slots, threads]:.0f} calls/s, the best way {best:.0f}"
+        f"{slots} call{'s' * (slots != 1)} at once, {threads} thread{'s' * (threads != 1)} each: "
+        f"{rates[slots, threads]:.0f} calls/s (most of all ways tried: {best:.0f})"
     )
     figures = {f"calls_per_s_{a}x{b}": rate for (a, b), rate in rates.items()}
     figures |= {f"lone_call_s_{a}x{b}": seconds for (a, b), seconds in lone_s.items()}

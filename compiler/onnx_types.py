@@ -31,6 +31,18 @@ def tensor_dims(value: onnx.TypeProto) -> tuple[int | str | None, ...] | None:
     return tuple(_dim(dim) for dim in value.tensor_type.shape.dim)
 
 
+def item_dims(value: onnx.TypeProto) -> tuple[int | str | None, ...] | None:
+    """Read the axes of one item of a sequence, or of what an optional holds; None for tensors, and where not told."""
+    kind = value.WhichOneof("value")
+    if kind == "sequence_type":
+        inner = value.sequence_type.elem_type
+    elif kind == "optional_type":
+        inner = value.optional_type.elem_type
+    else:
+        return None
+    return tensor_dims(inner) if inner.HasField("tensor_type") else item_dims(inner)
+
+
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """Yield the graphs that a node carries as attributes (branches of If, bodies of Loop and Scan)."""
     for attribute in node.attribute:

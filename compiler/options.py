@@ -63,8 +63,8 @@ class Progress(Protocol):
     def note(self, text: str) -> None:
         """Say something worth knowing."""
 
-    def expect(self, seconds: float | None) -> None:
-        """Say how long the last like build took, when that is known."""
+    def expect(self, seconds: float | None, *, same: bool = True) -> None:
+        """Say how long the last build took, when known: the ``same``, or one of this model with other options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,9 @@ class Recorded:
         self.notes.append(text)
         self._watcher.note(text)
 
-    def expect(self, seconds: float | None) -> None:
+    def expect(self, seconds: float | None, *, same: bool = True) -> None:
         """Pass it on."""
-        self._watcher.expect(seconds)
+        self._watcher.expect(seconds, same=same)
 
 
 class Silent:
@@ -118,5 +118,5 @@ class Silent:
     def note(self, text: str) -> None:
         """Ignore it."""
 
-    def expect(self, seconds: float | None) -> None:
+    def expect(self, seconds: float | None, *, same: bool = True) -> None:
         """Ignore it."""

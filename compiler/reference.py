@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from trtc.compiler.evaluator_faults import known_fault
 from trtc.compiler.onnx_types import all_nodes, dtype_text
-from trtc.compiler.packed import pack, packed_bytes, unpack
 from trtc.engines.errors import EngineError
+from trtc.engines.packed import pack, packed_bytes, unpack
 from trtc.engines.signature import PACKED, numpy_dtype
 from trtc.profiles import ModelError
 
@@ -30,7 +31,6 @@ _QUIET = 4
 """ONNX Runtime's log level "fatal": its errors reach the caller as exceptions, printing them as well helps nobody."""
 _EVALUATOR_LIMIT_BYTES = 2**30
 """onnx's evaluator keeps a second copy of all weights; above this it is not worth its memory."""
-_BATCH_NORM_OPSET = 14
 _FAILING_NODE = re.compile(r"while running (\S+) node\. Name:'(.*?)' Status Message:", re.DOTALL)
 _NAMED_NODE = re.compile(r"[Nn]ode(?: with name)?:? ?[('\"]+([^'\")]+)")
 _SOURCE_PLACE = re.compile(r"/onnxruntime_src/\S+:\d+ ")
@@ -95,7 +95,7 @@ def open_reference(model: Model, threads: int) -> Reference:
     except Exception as error:
         raise ModelError(
             f"ONNX Runtime cannot open the model: {_explain(str(error), model.proto.graph)}; "
-            "export it with operators and types that ONNX Runtime has, or give its custom operators with --custom-ops"
+            "export it with operators and types that ONNX Runtime has (libraries of custom operators are not supported)"
         ) from error
     return _OnnxRuntime(session, model.proto.graph)
 
@@ -160,7 +160,7 @@ def onnx_evaluator(model: Model, feeds: Mapping[str, Any], budget_s: float = 2.0
     Args:
         model: checked model.
         feeds: the smallest inputs that will be asked; one run of them is measured.
-        budget_s: seconds that one run may take; also enforced between nodes of every later run.
+        budget_s: seconds that one run may take; enforced between nodes and at the end of every later run too.
 
     Returns:
         The reference; or why it cannot serve: operators it lacks, weights too large, too slow.
@@ -170,10 +170,8 @@ def onnx_evaluator(model: Model, feeds: Mapping[str, Any], budget_s: float = 2.0
 
     if model.size_bytes > _EVALUATOR_LIMIT_BYTES:
         return Unavailable(f"the model has {model.size_bytes} bytes, onnx's evaluator is used up to 1 GiB")
-    if _has_early_batch_norm(model.proto):
-        return Unavailable(
-            f"onnx's evaluator computes BatchNormalization before opset {_BATCH_NORM_OPSET} as in training"
-        )
+    if fault := known_fault(model.proto):
+        return Unavailable(fault)
     try:
         evaluator = ReferenceEvaluator(onnx.load(str(model.path)))
     except Exception as error:  # noqa: BLE001 (any failure of the foreign library means the same: not available)
@@ -184,15 +182,6 @@ def onnx_evaluator(model: Model, feeds: Mapping[str, Any], budget_s: float = 2.0
     except EngineError as error:
         return Unavailable(str(error))
     return reference
-
-
-def _has_early_batch_norm(proto: onnx.ModelProto) -> bool:
-    """Tell whether onnx's evaluator would compute a BatchNormalization from the batch's own mean and variance.
-
-    It decides by the attribute ``momentum``, which has a default below opset 14 and so is always there.
-    """
-    opset = max((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), default=_BATCH_NORM_OPSET)
-    return opset < _BATCH_NORM_OPSET and any(node.op_type == "BatchNormalization" for node in all_nodes(proto.graph))
 
 
 class _TooSlowError(Exception):
@@ -211,11 +200,15 @@ class _OnnxEvaluator:
         evaluator.rt_nodes_ = [_TimedNode(node, self._check_time) for node in evaluator.rt_nodes_]
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        if empty := [name for name, value in feeds.items() if np.size(value) == 0]:
+            # ONNX leaves reductions over nothing undefined: ONNX Runtime's mean is 0, the evaluator's is NaN.
+            raise EngineError(f"onnx's evaluator is not asked about empty inputs ({', '.join(map(repr, empty))})")
         self._deadline_s = time.perf_counter() + self._budget_s
         try:
             # numpy warns about empty slices and overflows; a build prints nothing that it does not mean.
             with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
                 values = self._evaluator.run(None, dict(feeds), check_shape_annotations=False)
+            self._check_time()
         except _TooSlowError as error:
             raise EngineError(f"onnx's evaluator needs more than {self._budget_s:g} s for one run") from error
         except Exception as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from trtc.compiler.constant_batch import constant_batch_notes
 from trtc.compiler.inference import inferred_shapes
 from trtc.compiler.input_roles import trace_inputs
 from trtc.compiler.onnx_types import dtype_text, read_names, tensor_dims
@@ -16,6 +17,7 @@ from trtc.compiler.workable import Workable, find_workable_sizes
 from trtc.engines.manifest import Evidence
 from trtc.engines.signature import Signature, TensorSpec
 from trtc.profiles import UsageError, unknown_name
+from trtc.profiles.grammar import quote_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -126,13 +128,12 @@ def find_signature(
     source = replace(
         source,
         inputs=tuple(spec for spec in merged if not spec.has_default),
-        rules={
-            n: replace(r, high=workable.merges.get(r.high, r.high)) if isinstance(r.high, str) else r
-            for n, r in source.rules.items()
-        },
+        rules={name: rule.renamed(workable.merges) for name, rule in source.rules.items()},
     )
     signature = Signature(merged, _outputs(model, relations))
-    notes = (*workable.notes, *_input_notes(source), *relations.notes)
+    moving = {s for s, rule in workable.rules.items() if not rule.fixed and not _is_one_size(ranges.get(s))}
+    about_batch = constant_batch_notes(model, relations.dims, moving)
+    notes = (*workable.notes, *_input_notes(source), *relations.notes, *about_batch)
     return SignatureResult(
         signature,
         _evidence(relations, source),
@@ -142,6 +143,10 @@ def find_signature(
         dict(workable.merges),
         source,
     )
+
+
+def _is_one_size(r: Range | None) -> bool:
+    return r is not None and r.min == r.max
 
 
 def _output_facts(model: Model, flow: Flow) -> list[OutputFacts]:
@@ -195,7 +200,7 @@ def _rules(workable: Workable, relations: Relations) -> dict[str, SizeRule]:
 def _input_notes(source: ValueSource) -> list[str]:
     notes = [
         f"input {name!r} decides shapes ({source.rules[name].reason}); "
-        f"give --val-range {name}=LOW:HIGH for its real values"
+        f"give --samples, or --val-range '{quote_name(name)}:[LOW,HIGH]', for its real values"
         for name in source.carries_shape
     ]
     notes.extend(

@@ -202,8 +202,8 @@ def _is_float(dtype: np.dtype[Any]) -> bool:
 
 def _epsilon(dtype: np.dtype[Any]) -> float:
     """Return the spacing at 1 of a floating type; 0 for every other type."""
-    if dtype.kind in "fc" and dtype.isbuiltin == 1:
-        return float(np.finfo(dtype).eps)
+    if issubclass(dtype.type, np.inexact):
+        return float(np.finfo(dtype.name).eps)  # type: ignore[call-overload,unused-ignore]
     if dtype.type.__module__ == "ml_dtypes":
         import ml_dtypes
 

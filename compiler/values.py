@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from math import ceil, floor, inf
+from dataclasses import dataclass, field, replace
+from math import ceil, floor, inf, prod
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from trtc.engines.host_memory import host_memory
 from trtc.engines.signature import numpy_dtype
-from trtc.profiles import UsageError, unknown_name
+from trtc.profiles import HostError, UsageError, sizes_text, unknown_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from trtc.compiler.inference import Dims
     from trtc.compiler.input_roles import InputRole, ShapeUse
     from trtc.compiler.samples import Samples
     from trtc.engines.signature import TensorSpec
     from trtc.profiles import Sizes
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
+_MAKING_BYTES = 16
+"""Bytes for one element while values are made: drawn as doubles, then cast."""
+_SMALL_BYTES = 2**28
+"""Up to this many nobody asks how much memory is left."""
 _UNKNOWN_RANK_SHAPE = (2, 3)
+_ITEM_SHAPE = (2,)
 _FREE_INTEGERS = (0, 9)
 _FREE_DEFAULT_SYMBOL = 2
+_PLAIN_SHARE = 0.4
+_TELLING_SHARES = (0.05, 0.3)
+"""Part of the feeds without values that the graph compares with, and their part of the elements in the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +44,10 @@ class ValueRule:
             ``candidates``, any of these; ``mask``, 0 and 1 with no row all zero; ``bools``; ``strings``; ``shape``,
             values that decide a shape.
         low, high: both ends included; ``high`` may be a symbol, then it is that size minus one.
-        candidates: constants of the graph that make a difference.
+        candidates: constants of the graph that make a difference; an ``index`` is one of them now and then.
         uses: where a ``shape`` is read.
         reason: for people.
+        item: dims of one item, for sequences that tell them; None for others.
     """
 
     kind: Literal["floats", "integers", "index", "candidates", "mask", "bools", "strings", "shape"]
@@ -45,6 +56,13 @@ class ValueRule:
     candidates: tuple[float, ...] = ()
     uses: tuple[ShapeUse, ...] = ()
     reason: str = ""
+    item: Dims | None = None
+
+    def renamed(self, symbols: Mapping[str, str]) -> ValueRule:
+        """Return the rule with some symbols called otherwise."""
+        high = symbols.get(self.high, self.high) if isinstance(self.high, str) else self.high
+        item = self.item and tuple(symbols.get(d, d) if isinstance(d, str) else d for d in self.item)
+        return replace(self, high=high, item=item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +104,11 @@ class ValueSource:
 
         Returns:
             A value for each input; strings as object arrays, sequences as lists.
+
+        Raises:
+            HostError: when they would not fit into the memory that is left.
         """
+        _require_room(self.inputs, sizes)
         real = self._real(sizes, rng)
         return {
             spec.name: real.get(spec.name, None) if spec.name in real else self._made(spec, sizes, rng)
@@ -110,7 +132,7 @@ class ValueSource:
 
     def _made(self, spec: TensorSpec, sizes: Sizes, rng: np.random.Generator) -> Any:
         if not spec.is_tensor:
-            return _made_sequence(spec, rng)
+            return _made_sequence(spec, self._item_shape(spec, sizes), rng)
         rule = self.rules[spec.name]
         shape = (
             _UNKNOWN_RANK_SHAPE
@@ -119,20 +141,26 @@ class ValueSource:
         )
         return _make(rule, shape, numpy_dtype(spec.dtype), sizes, rng)
 
+    def _item_shape(self, spec: TensorSpec, sizes: Sizes) -> tuple[int, ...]:
+        item = self.rules[spec.name].item
+        if item is None:
+            return _ITEM_SHAPE
+        return tuple(dim if isinstance(dim, int) else sizes.get(str(dim), _FREE_DEFAULT_SYMBOL) for dim in item)
+
     def _real(self, sizes: Sizes, rng: np.random.Generator) -> dict[str, Array]:
         """Cut and repeat real feeds to ``sizes``; rows come from several samples where one has too few."""
         if self.samples is None or 0 in sizes.values():
             return {}
         order = [self.samples.feeds[i] for i in rng.permutation(len(self.samples.feeds))]
         specs = [spec for spec in self.inputs if spec.name in order[0] and spec.dims is not None]
-        if any(0 in order[0][spec.name].shape for spec in specs):
+        if any(_empty_along_symbol(order[0][spec.name], spec) for spec in specs):
             return {}
         feed = {}
         for spec in specs:
             parts = [
                 _fitted(part[spec.name], spec, sizes, self._rows) for part in order if part.get(spec.name) is not None
             ]
-            parts = [part for part in parts if part.size or part.ndim == 0]
+            parts = [part for part in parts if not _empty_along_symbol(part, spec)]
             if self._rows in (spec.dims or ()):
                 axis = (spec.dims or ()).index(self._rows)
                 joined = np.concatenate(parts, axis=axis) if len(parts) > 1 else parts[0]
@@ -166,14 +194,37 @@ def value_source(
         if name not in names:
             raise UsageError(unknown_name("input", name, names) + " in --val-range")
         if not low <= high:
-            raise UsageError(f"--val-range {name}={low}:{high} holds no value; write it as LOW:HIGH")
-    rules = {spec.name: _rule(spec, roles[spec.name], val_ranges.get(spec.name)) for spec in inputs}
+            raise UsageError(f"--val-range {name}={low}:{high} holds no value; write it as {name}:[LOW,HIGH]")
+    rules = {
+        spec.name: replace(_rule(spec, roles[spec.name], val_ranges.get(spec.name)), item=roles[spec.name].item)
+        for spec in inputs
+    }
     return ValueSource(tuple(inputs), rules, samples)
+
+
+def _require_room(inputs: Sequence[TensorSpec], sizes: Sizes) -> None:
+    """Refuse sizes that this machine cannot hold, before anything is allocated: a range may be typed too wide."""
+    elements = sum(
+        prod(dim if isinstance(dim, int) else sizes[str(dim)] for dim in spec.dims)
+        for spec in inputs
+        if spec.is_tensor and spec.dims is not None
+    )
+    needed_bytes = elements * _MAKING_BYTES
+    if needed_bytes < _SMALL_BYTES:
+        return
+    memory = host_memory()
+    room_bytes = min(memory.available_bytes, memory.limit_bytes or memory.available_bytes)
+    if needed_bytes > room_bytes:
+        raise HostError(
+            f"inputs at {sizes_text(sizes)} take {needed_bytes} bytes to make, and {room_bytes} are left on this "
+            "machine; lower the largest sizes, or build where there is more memory"
+        )
 
 
 def _rule(spec: TensorSpec, role: InputRole, given: tuple[float, float] | None) -> ValueRule:
     uses = tuple(role.shapes)
-    if given is not None:
+    # Most shapes of a given range would not fit the data; those that fit are made whatever the range is.
+    if given is not None and not any(use.op_type in ("Reshape", "Expand") for use in uses):
         return ValueRule(
             "integers" if _integral(spec.dtype) else "floats",
             *given,
@@ -220,7 +271,8 @@ def _table_rule(role: InputRole) -> ValueRule:
         return ValueRule("index", int(low), symbol, reason=f"in {low:g}..{symbol}-1 (indexes an axis of size {symbol})")
     high = max(low, high) if high != inf else low
     text = f"indexes a table of {size} rows" if size is not None else "indexes an axis of unknown size"
-    return ValueRule("index", int(low), int(high), reason=f"in {low:g}..{high:g} ({text})")
+    telling = tuple(sorted(v for v in role.compared if v == int(v) and low <= v <= high))
+    return ValueRule("index", int(low), int(high), telling, reason=f"in {low:g}..{high:g} ({text})")
 
 
 def _make(
@@ -239,12 +291,19 @@ def _make(
         return _shape_values(rule.uses[0], shape, sizes, rng).astype(dtype)
     if rule.kind in ("integers", "index"):
         high = sizes.get(rule.high, 1) - 1 if isinstance(rule.high, str) else rule.high
-        return np.asarray(rng.integers(int(rule.low), max(int(rule.low), int(high)), shape, endpoint=True)).astype(
-            dtype
-        )
+        drawn = np.asarray(rng.integers(int(rule.low), max(int(rule.low), int(high)), shape, endpoint=True))
+        return _with_telling(drawn, rule.candidates, rng).astype(dtype)
     if rule.high != rule.low or rule.reason.endswith("(as given)"):
         return np.asarray(rng.uniform(rule.low, float(rule.high), shape)).astype(dtype)
     return _floats(shape, dtype, rng)
+
+
+def _with_telling(values: Array, telling: Sequence[float], rng: np.random.Generator) -> Array:
+    """Put values that the graph compares with among others, now and then: an end token is one of many thousands."""
+    if not telling or not values.ndim or rng.random() < _PLAIN_SHARE:
+        return values
+    chosen = rng.random(values.shape) < rng.choice(_TELLING_SHARES)
+    return np.where(chosen, rng.choice(np.array(telling), values.shape).astype(np.int64), values)
 
 
 def _floats(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
@@ -296,15 +355,20 @@ def _shape_values(use: ShapeUse, shape: tuple[int, ...], sizes: Sizes, rng: np.r
     return np.asarray(values)
 
 
-def _made_sequence(spec: TensorSpec, rng: np.random.Generator) -> Any:
+def _made_sequence(spec: TensorSpec, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
     """A short sequence of small tensors; an optional holds its value."""
     element = spec.dtype.removeprefix("optional(").removeprefix("seq(").removeprefix("tensor(").rstrip(")")
-    if element == "string":
-        made: list[Any] = [np.array(["a", "b"], object), np.array(["c", "d"], object)]
-    else:
-        dtype = numpy_dtype(element)
-        made = [np.asarray(rng.integers(0, 2, (2,), endpoint=True)).astype(dtype) for _ in range(2)]
+    made: list[Any] = []
+    for words in (["a", "b"], ["c", "d"]):
+        drawn = rng.integers(0, 2, shape, endpoint=element != "string")
+        made.append(np.array(words, object)[drawn] if element == "string" else drawn)
+    made = [np.asarray(item).astype(numpy_dtype(element)) for item in made]
     return made if "seq(" in spec.dtype else made[0]
+
+
+def _empty_along_symbol(array: Array, spec: TensorSpec) -> bool:
+    """Tell whether there is nothing to cut or repeat along a symbol; an axis that the model fixes at 0 is as it is."""
+    return any(isinstance(dim, str) and size == 0 for dim, size in zip(spec.dims or (), array.shape, strict=True))
 
 
 def _fitted(array: Array, spec: TensorSpec, sizes: Sizes, rows: str | None) -> Array:

@@ -86,6 +86,7 @@ class Padding:
         return common
 
 
+_OTHER_VALUES = 3
 _DEFAULTS = VerifyOptions()
 _NO_PADDING = Padding()
 
@@ -118,7 +119,7 @@ def verify_engine(
         raise UsageError("verification needs a reference to compare with; give one or more")
     check = _Check(engine, subject, padding, options)
     queues = verify_points(subject, padding.rules, options)
-    tallies = {key: [_Tally(reference) for reference in references] for key in queues}
+    tallies = {key: [_Tally(i, reference) for i, reference in enumerate(references)] for key in queues}
     started_s = time.monotonic()
     spent_s = [0.0] * len(references)
     further_s = min(options.further_budget_s, options.budget_s / 4)
@@ -149,7 +150,8 @@ def verify_engine(
 class _Tally:
     """What one reference saw in one profile and mode."""
 
-    def __init__(self, reference: Reference) -> None:
+    def __init__(self, index: int, reference: Reference) -> None:
+        self.index = index
         self.name = reference.name
         self.runs = Runs(reference)
         self.worst = Worst()
@@ -205,33 +207,52 @@ class _Check:
         self._rng = np.random.default_rng(options.seed)
 
     def run(self, point: Point, tallies: Sequence[_Tally | None], spent_s: list[float]) -> None:
-        """Run the engine once, then every reference that is due."""
-        padded = point.sizes != point.run_sizes
-        feeds = self._feeds(point, padded=padded)
-        if padded and not inside(self._domain, feeds):
+        """Run the engine once, and every reference that is due."""
+        feeds, first = self._drawn(point, tallies[0], spent_s)
+        if self._is_outside(point, feeds):
             for tally in tallies:
                 if tally is not None:
                     tally.outside += 1
             return
         got, error = self._engine_outputs(point, feeds)
+        # Values that the first reference refuses, such as a divisor of 0, tell nothing about the engine.
+        model_runs = first is not None or tallies[0] is None
         for i, tally in enumerate(tallies):
             if tally is None:
                 continue
-            started_s = time.monotonic()
-            exact = self._reference_outputs(tally, point, feeds)
-            spent_s[i] += time.monotonic() - started_s
-            if exact is None:
+            exact = first if i == 0 else self._reference_outputs(tally, point, feeds, spent_s)
+            if exact is None or (got is None and not model_runs):
                 tally.refused += 1
             elif got is None:
                 tally.engine_errors.setdefault(sizes_text(point.run_sizes), error)
             else:
                 tally.worst.compare(got, exact, self._options.tolerance, point.described())
 
-    def _feeds(self, point: Point, *, padded: bool) -> Feeds:
+    def _drawn(self, point: Point, tally: _Tally | None, spent_s: list[float]) -> tuple[Feeds, Feeds | None]:
+        """Draw values, and others where the first reference refuses them: it may be the values and not the sizes.
+
+        Returns:
+            The values, and what the first reference answers; None where it was not asked, or refuses them.
+        """
+        feeds = self._feeds(point)
+        exact = None
+        for _ in range(1 if point.feeds is not None else 1 + _OTHER_VALUES):
+            if tally is None or self._is_outside(point, feeds):
+                break
+            exact = self._reference_outputs(tally, point, feeds, spent_s)
+            if exact is not None:
+                break
+            feeds = self._feeds(point)
+        return feeds, exact
+
+    def _feeds(self, point: Point) -> Feeds:
         if point.feeds is not None:
             return point.feeds
         feeds = self._subject.values.feeds(point.sizes, self._rng)
-        return without_zero_rows(feeds) if padded else feeds
+        return without_zero_rows(feeds) if point.sizes != point.run_sizes else feeds
+
+    def _is_outside(self, point: Point, feeds: Feeds) -> bool:
+        return point.sizes != point.run_sizes and not inside(self._domain, feeds)
 
     def _engine_outputs(self, point: Point, feeds: Feeds) -> tuple[Feeds | None, str]:
         unread = {spec.name for spec in self._subject.signature.inputs if not spec.used}
@@ -243,8 +264,12 @@ class _Check:
         except TrtcError as error:
             return None, (str(error).splitlines() or [type(error).__name__])[0]
 
-    def _reference_outputs(self, tally: _Tally, point: Point, feeds: Feeds) -> Feeds | None:
-        if point.sizes != point.run_sizes and self._padding.deviates:
-            tally.note = "compared with the reference padded alike, since the deviation of padding was accepted"
-            return PaddedRuns(tally.runs, self._subject.signature, self._padding.rules).run(feeds, point.case)
-        return tally.runs.attempt(feeds, point.sizes)
+    def _reference_outputs(self, tally: _Tally, point: Point, feeds: Feeds, spent_s: list[float]) -> Feeds | None:
+        started_s = time.monotonic()
+        try:
+            if point.sizes != point.run_sizes and self._padding.deviates:
+                tally.note = "compared with the reference padded alike, since the deviation of padding was accepted"
+                return PaddedRuns(tally.runs, self._subject.signature, self._padding.rules).run(feeds, point.case)
+            return tally.runs.attempt(feeds, point.sizes)
+        finally:
+            spent_s[tally.index] += time.monotonic() - started_s

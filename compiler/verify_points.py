@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from trtc.compiler.probes.cases import PadCase
 from trtc.compiler.probes.subject import sizes_of
+from trtc.profiles import dim_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from trtc.compiler.verify import VerifyOptions
     from trtc.profiles import PadRule, Profile, Range
 
+_MAX_OPEN_ELEMENTS = 2**26
+"""Of all inputs and outputs of one request, where a range has no upper end."""
 Queues: TypeAlias = "dict[tuple[str, str], list[Point]]"
 
 
@@ -74,7 +78,17 @@ def _sizes(
     choices = {symbol: _choices(r, units.get(symbol, 1), options, rng) for symbol, r in profile.ranges.items()}
     count = max((len(found) for found in choices.values()), default=1)
     rows = [{symbol: found[k % len(found)] for symbol, found in choices.items()} for k in range(count)]
+    if any(r.max is None for r in profile.ranges.values()):
+        # Nobody asked for these sizes: all symbols grow together, and their product can leave any memory behind.
+        rows = [row for row in rows if _elements(subject, row) <= _MAX_OPEN_ELEMENTS] or rows[:1]
     return [row for i, row in enumerate(rows) if row not in rows[:i]]
+
+
+def _elements(subject: Subject, sizes: dict[str, int]) -> int:
+    """Count the elements of all tensors of known size."""
+    specs = (*subject.signature.inputs, *subject.signature.outputs)
+    shapes = ([dim_value(dim, sizes) for dim in spec.dims or ()] for spec in specs)
+    return sum(prod(size for size in shape if size is not None) for shape in shapes)
 
 
 def _choices(r: Range, unit: int, options: VerifyOptions, rng: np.random.Generator) -> list[int]:

@@ -104,14 +104,14 @@ def read_npy(path: Path, budget: ReadBudget) -> np.ndarray:
 def stored_as(array: np.ndarray, dtype: str) -> np.ndarray | None:
     """View an array from a file as an ONNX element type, or None where it holds another one.
 
-    numpy stores bfloat16 and the like as ``V``, and strings as ``U``.
+    Types that numpy lacks are stored as ``V``, and strings as ``U``.
     """
     if dtype == "string":
         return array.astype(object) if array.dtype.kind == "U" else None
     wanted = numpy_dtype(dtype)
     if array.dtype == wanted:
         return array
-    if array.dtype.kind == "V" and wanted.kind == "V" and array.dtype.itemsize == wanted.itemsize:
+    if array.dtype.kind == "V" and _numpy_lacks(wanted) and array.dtype.itemsize == wanted.itemsize:
         return array.view(wanted)
     return None
 
@@ -140,9 +140,17 @@ def write_npz(path: Path, arrays: Mapping[str, Any]) -> None:
 def _plain(value: Any) -> np.ndarray:
     """Return an array that numpy writes without a pickle."""
     array = np.asarray(value)
+    if _numpy_lacks(array.dtype):
+        # Each kind of these has another spelling in a header, and numpy reads back only some of them.
+        array = array.view(f"V{array.dtype.itemsize}")
     if array.dtype.hasobject:
         array = np.array([str(item) for item in array.reshape(-1)], dtype=np.str_).reshape(array.shape)
     return array
+
+
+def _numpy_lacks(dtype: np.dtype[Any]) -> bool:
+    """Tell whether a dtype comes from ml_dtypes."""
+    return dtype.type.__module__ == "ml_dtypes"
 
 
 def _read_array(stream: BinaryIO, size_bytes: int, where: str, budget: ReadBudget) -> np.ndarray:

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from trtc.engines.blobs import BLOBS, blobs_of
+from trtc.engines.consistency import contradictions
 from trtc.engines.errors import BundleError
 from trtc.engines.files import open_regular
 from trtc.engines.manifest import MAX_MANIFEST_BYTES, Manifest, decode_manifest
@@ -32,16 +33,18 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def manifest_from_bytes(path: Path, data: bytes) -> Manifest:
-    """Decode the manifest of the bundle at ``path`` and check what it says about files.
+    """Decode the manifest of the bundle at ``path``, check what it says about files, and that its parts fit together.
 
     Raises:
-        BundleError: for anything that is not a manifest of a schema that this version reads.
+        BundleError: for anything that is not a manifest of a schema that this version reads, or contradicts itself.
     """
     manifest = decode_manifest(data, str(path / MANIFEST))
     try:
         blobs_of(manifest)
     except BundleError as error:
         raise BundleError(f"{path / MANIFEST}: {error}") from error
+    if wrong := next(contradictions(manifest), ""):
+        raise BundleError(f"{path / MANIFEST}: {wrong}; rebuild the bundle")
     return manifest
 
 

@@ -50,7 +50,7 @@ class RoutePlan:
         trims: region of each placed output that belongs to the caller.
         public: the name that callers use for each output.
         padded: True when any size grows, so that the value domain of the evidence must be checked.
-        padded_values: True when constants are filled in (rows that repeat real rows need no domain).
+        padded_values: True when constants are filled in; rows that only repeat real rows have a domain of their own.
     """
 
     sizes: dict[str, int]

@@ -24,6 +24,11 @@ _ML_NAMES = {
     "float8e8m0": "float8_e8m0fnu",
     "float4e2m1": "float4_e2m1fn",
 }
+TENSOR_TYPES = _ML_DTYPES | {
+    *("float16", "float", "double", "bool", "string", "complex64", "complex128"),
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+}
+"""Every element type that ONNX tensors have, as ``TensorSpec.dtype`` writes them."""
 PACKED = frozenset(["int4", "uint4", "float4e2m1", "int2", "uint2"])
 """Element types that ONNX stores with several elements in one byte; they never lie in the arena."""
 

@@ -36,11 +36,17 @@ class Guard:
         )
 
 
-def guards_of(manifest: Manifest) -> dict[str, Guard]:
-    """Return, for each input, the values for which every accepted padding was shown to be neutral."""
+def guards_of(manifest: Manifest, *, filled: bool = True) -> dict[str, Guard]:
+    """Return, for each input, the values for which padding was shown to be neutral.
+
+    Args:
+        manifest: of the bundle.
+        filled: for calls whose padding holds constants; else for those that repeat rows and nothing more.
+    """
+    kinds = ("padding", "rows") if filled else ("rows",)
     guards: dict[str, Guard] = {}
     for evidence in manifest.evidence:
-        if evidence.kind not in ("padding", "rows") or evidence.deviation_accepted:
+        if evidence.kind not in kinds or evidence.deviation_accepted:
             continue
         for name, domain in evidence.domain.items():
             old = guards.get(name, Guard(name, -np.inf, np.inf, rows_nonzero=False))

@@ -14,6 +14,7 @@ from trtc.engines.host import this_host
 from trtc.engines.registry import backend_named
 from trtc.profiles import HostError, UsageError
 from trtc.runtime.arena import Arena, default_arena
+from trtc.runtime.ending import watch
 from trtc.runtime.fork import remember
 from trtc.runtime.session import Loaded, Session
 from trtc.runtime.verdicts import choose
@@ -97,6 +98,7 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
         opened.close()
         raise
     remember(session)
+    watch(session)
     return session
 
 

@@ -139,7 +139,8 @@ class RouteMaker:
         self._manifest = manifest
         self._engine = engine
         self._mode = mode
-        self._guards = guards_of(manifest)
+        self._guards = guards_of(manifest, filled=True)
+        self._row_guards = guards_of(manifest, filled=False)
         self._tables = DerivedTables(manifest.signature)
         self._derived = {d.input: d for d in manifest.derived}
 
@@ -186,7 +187,8 @@ class RouteMaker:
         }
         route = Route(plan, slot, given, made)
         if plan.padded:
-            route.guards = tuple((i, self._guards[name]) for i, name in enumerate(given) if name in self._guards)
+            guards = self._guards if plan.padded_values else self._row_guards
+            route.guards = tuple((i, guards[name]) for i, name in enumerate(given) if name in guards)
         used = {spec.name for spec in self._manifest.signature.inputs if spec.used}
         route.objects = tuple(
             (i, name) for i, name in enumerate(given) if name in used and name not in plan.layout.inputs

@@ -225,6 +225,11 @@ class Session:
             lost_leases=counters.lost_leases,
         )
 
+    def withhold(self) -> list[int]:
+        """Let no further call begin, for good; callers wait. Return the states of the slots that are still out."""
+        self._run = self._core.run  # the fast path takes slots by itself
+        return [] if self._engine is None else self._core.pool.withhold()
+
     def close(self) -> None:
         """Wait for the calls in flight, then free the engine and the memory. Closing twice is fine.
 

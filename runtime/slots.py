@@ -108,8 +108,10 @@ class SlotPool:
         self.slots = slots
         self._free = list(slots)
         self._handed: list[Slot] = []
+        self._withheld: list[Slot] = []
         self._freed = Condition()
         self.closed = ""
+        self.ending = False
         self.waiting = 0
         self.take = self._free.pop
         """Take a free slot at once; IndexError when all are busy."""
@@ -136,6 +138,8 @@ class SlotPool:
                 while True:
                     if not closing:
                         self.check_open()
+                    while self.ending:
+                        self._freed.wait(LOOK_AGAIN_S)
                     try:
                         return (self._handed or self._free).pop()
                     except IndexError:
@@ -162,7 +166,7 @@ class SlotPool:
     def wake(self) -> None:
         """Hand a free slot to a caller that waits, before those can take it who have just come."""
         with self._freed:
-            if self._free and len(self._handed) < self.waiting:
+            if not self.ending and self._free and len(self._handed) < self.waiting:
                 with suppress(IndexError):
                     self._handed.append(self._free.pop())
             self._freed.notify()
@@ -180,6 +184,23 @@ class SlotPool:
         self._free.clear()
         self._handed.clear()
 
+    def withhold(self) -> list[int]:
+        """Keep back all free slots for good, so that callers wait.
+
+        Takes no lock: at the end of the interpreter anybody may hold it.
+
+        Returns:
+            The states of the slots that are still out. One that is borrowed is initialised; so, for a moment, is
+            one whose call is about to be submitted.
+        """
+        self.ending, self.take = True, _none_free
+        for slots in (self._free, self._handed):
+            with suppress(IndexError):
+                while True:
+                    self._withheld.append(slots.pop())
+        kept = {slot.index for slot in self._withheld}
+        return [slot.state for slot in self.slots if slot.index not in kept]
+
     def lost(self) -> Slot | None:
         """Find a slot that nobody holds and that is not free: its holder was interrupted before it could keep it."""
         for slot, references in zip(self.slots, _references(self.slots), strict=True):
@@ -195,6 +216,10 @@ def _references(items: Sequence[object]) -> list[int]:
 
 _UNHELD = _references([object()])[0]
 """References to something that only one list holds, as ``_references`` counts them."""
+
+
+def _none_free() -> Slot:
+    raise IndexError
 
 
 def _checked(timeout_s: float) -> float:

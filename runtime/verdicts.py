@@ -36,9 +36,10 @@ def judge(record: EngineRecord, host: Host) -> Verdict:
     if backend is None:
         return Verdict(record.name, fits=False, reason=f"this version of trtc has no backend {record.backend!r}")
     if needs.system and needs.system != host.system:
-        return _no(record, f"it was built for {needs.system}, this host runs {host.system}")
+        return _no(record, f"it was built for {needs.system}, this host runs {host.system}; build it again here")
     if needs.architecture and needs.architecture != host.architecture:
-        return _no(record, f"it was built for {needs.architecture}, this host is {host.architecture}")
+        reason = f"it was built for {needs.architecture}, this host is {host.architecture}; build it again here"
+        return _no(record, reason)
     if not backend.installed:
         return _no(record, f"{backend.needs} is not installed: {backend.install}")
     if needs.library and (problem := _library_problem(needs.library, needs.library_version)):

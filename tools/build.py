@@ -10,7 +10,18 @@ import click
 
 from trtc.engines.manifest_file import MANIFEST, WRITER_LOCK
 from trtc.profiles import HostError, UsageError
-from trtc.tools.output import Progress, print_json, print_line, print_table, seconds_text, size_text
+from trtc.tools.claims import claim_text
+from trtc.tools.output import (
+    Progress,
+    print_command,
+    print_json,
+    print_line,
+    print_signature,
+    print_table,
+    print_text,
+    seconds_text,
+    size_text,
+)
 from trtc.tools.shape_options import ArgumentOrder, model_options, options_from, shape_options
 from trtc.tools.suggestions import ranges_hint, run_command
 
@@ -69,7 +80,7 @@ def build(  # the positional mark keeps options of any name apart from the conte
     elif not quiet:
         for note in report.notes:
             if note not in progress.notes:
-                print_line(f"note: {note}")
+                print_text(f"note: {note}")
         show_report(report)
 
 
@@ -116,9 +127,7 @@ def show_report(report: BuildReport) -> None:
 
     manifest = report.manifest
     print_line()
-    for kind, specs in (("input", manifest.signature.inputs), ("output", manifest.signature.outputs)):
-        for spec in specs:
-            print_line(f"{kind:6} {spec}")
+    print_signature(manifest.signature)
     print_line()
     costs = manifest.ladder.cost_s
     memory = {m.profile: m for m in manifest.engines[0].memory}
@@ -139,10 +148,7 @@ def show_report(report: BuildReport) -> None:
     for evidence in manifest.evidence:
         if evidence.kind == "relations":
             continue
-        claim = "rows are independent" if evidence.kind == "rows" else "padding is neutral"
-        state = "shown" if evidence.accepted else "NOT neutral, accepted by the user"
-        worst = max((f.max_abs for f in evidence.findings), default=0.0)
-        print_line(f"{claim} along {evidence.symbol}: {state} in {evidence.runs} runs, largest difference {worst:.2g}")
+        print_text(claim_text(evidence, manifest.padding))
     for engine in manifest.engines:
         passed = [v for v in engine.verification if v.ran and v.passed]
         runs = sum(v.runs for v in passed)
@@ -153,12 +159,13 @@ def show_report(report: BuildReport) -> None:
             if passed
             else "not verified here"
         )
-        print_line(f"engine {engine.name}: {said}")
+        print_text(f"engine {engine.name}: {said}")
     execution = manifest.execution
-    print_line(f"runs {execution.mode} sizes: {execution.reason}")
+    sizes = "exact sizes" if execution.mode == "exact" else "sizes padded to the bucket"
+    print_text(f"runs {sizes}: {execution.reason}")
     print_line()
     how = "taken from the build cache, digests checked; built" if report.hit else "built"
     print_line(f"{report.path}: {size_text(bundle_size_bytes(manifest))}, {how} in {seconds_text(report.build_s)}")
     if hint := ranges_hint(manifest):
-        print_line(f"hint: sizes are served as they come; ranges give planned memory and buckets, such as {hint}")
+        print_command("hint: sizes are served as they come; ranges give planned memory, such as", hint)
     print_line(f"next: {run_command(report.path, manifest)}")

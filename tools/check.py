@@ -8,13 +8,26 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trtc.profiles import CheckError, ModelError
+from trtc.profiles.grammar import pad_rules
 from trtc.tools.build import model_path
-from trtc.tools.output import Progress, print_json, print_line, print_note, print_table, size_text
+from trtc.tools.claims import claim_text, worst_of
+from trtc.tools.output import (
+    Progress,
+    print_json,
+    print_line,
+    print_note,
+    print_signature,
+    print_table,
+    print_text,
+    size_text,
+)
 from trtc.tools.shape_options import ArgumentOrder, model_options, options_from, shape_options
 
 if TYPE_CHECKING:
+    from trtc.compiler.options import BuildOptions
     from trtc.compiler.support import Support
     from trtc.engines.manifest import Evidence
+    from trtc.profiles import PadRule
 
 SCHEMA = "trtc.check/1"
 _YES = {True: "yes", False: "no"}
@@ -43,15 +56,16 @@ def check(ctx: click.Context, /, model: Path | None, onnx: Path | None, **given:
     as_json, quiet = given.pop("as_json"), given.pop("quiet")
     progress = Progress(quiet=quiet or as_json)
     try:
-        found = check_support(model_path(model, onnx), options_from(ctx, given), progress)
+        options = options_from(ctx, given)
+        found = check_support(model_path(model, onnx), options, progress)
     except BaseException:
         progress.drop()
         raise
     progress.done()
     if as_json:
-        _print_json(found)
+        _print_json(found, _rules(found, options))
     elif not quiet:
-        _show(found)
+        _show(found, _rules(found, options))
     unsupported = [f"target {t.target}: {t.reason}" for t in found.targets if not t.supported]
     if found.problem or unsupported:
         raise ModelError(found.problem or "; ".join(unsupported))
@@ -59,7 +73,15 @@ def check(ctx: click.Context, /, model: Path | None, onnx: Path | None, **given:
         raise CheckError("; ".join(refusal_text(e) for e in refused))
 
 
-def _print_json(found: Support) -> None:
+def _rules(found: Support, options: BuildOptions) -> tuple[PadRule, ...]:
+    """Return the padding that was asked for; none for a model that cannot be built."""
+    if found.signature is None:
+        return ()
+    dims = found.signature.input_dims
+    return pad_rules(options.pads, options.fills, dims, accept_error=options.accept_padding_error)
+
+
+def _print_json(found: Support, rules: tuple[PadRule, ...]) -> None:
     sizes = found.sizes or {}
     print_json(
         SCHEMA,
@@ -71,6 +93,7 @@ def _print_json(found: Support) -> None:
             "sizes": sizes,
             "profiles": found.profiles,
             "memory": [{"profile": m.profile, "slot_bytes": m.slot_bytes} for m in found.memory],
+            "padding": rules,
             "claims": [{**_claim(e), "findings": e.findings} for e in found.evidence],
             "notes": found.notes,
         },
@@ -78,7 +101,7 @@ def _print_json(found: Support) -> None:
 
 
 def _claim(evidence: Evidence) -> dict[str, Any]:
-    worst = max(evidence.findings, key=lambda f: f.max_abs - f.allowed, default=None)
+    worst = worst_of(evidence.findings)
     verdict = "accepted" if evidence.accepted else "deviation accepted" if evidence.deviation_accepted else "refused"
     return {
         "kind": evidence.kind,
@@ -92,25 +115,19 @@ def _claim(evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def _show(found: Support) -> None:
+def _show(found: Support, rules: tuple[PadRule, ...]) -> None:
     for note in found.notes:
         print_note(note)
-    rows = [
-        (t.target, _YES[t.installed], _YES[t.needs_ranges], "yes" if t.supported else "NO", t.reason)
-        for t in found.targets
-    ]
-    print_table("targets", ("target", "installed", "needs ranges", "supported", "reason"), rows)
+    # Why a target does not support the model is the error that follows.
+    rows = [(t.target, _YES[t.installed], _YES[t.needs_ranges], "yes" if t.supported else "NO") for t in found.targets]
+    print_table("targets", ("target", "installed", "needs ranges", "supported"), rows)
     if found.signature is None:
         return
     print_line()
-    for kind, specs in (("input", found.signature.inputs), ("output", found.signature.outputs)):
-        for spec in specs:
-            print_line(f"{kind:6} {spec}")
+    print_signature(found.signature)
     if found.sizes:
         print_line()
-        print_table(
-            "sizes that run", ("symbol", "sizes", "outside"), [(s, str(r), r.reason) for s, r in found.sizes.items()]
-        )
+        print_table("sizes that run", ("symbol", "sizes"), [(s, str(rule)) for s, rule in found.sizes.items()])
     print_line()
     memory = {m.profile: size_text(m.slot_bytes) for m in found.memory}
     print_table(
@@ -118,21 +135,9 @@ def _show(found: Support) -> None:
         ("profile", "sizes", "planned memory of a call"),
         [(p.name, str(p).partition(": ")[2], memory.get(p.name, "grows with the request")) for p in found.profiles],
     )
-    claims = [_claim(e) for e in found.evidence]
-    if claims:
+    if found.evidence:
         print_line()
-        print_table(
-            "claims",
-            ("claim", "verdict", "runs", "largest difference", "allowed", "detail"),
-            [
-                (
-                    f"{'rows along' if c['kind'] == 'rows' else 'padding'} {c['symbol']}",
-                    c["verdict"],
-                    c["runs"],
-                    "-" if c["max_abs"] is None else f"{c['max_abs']:.3g} in {c['output']}",
-                    "-" if c["allowed"] is None else f"{c['allowed']:.3g}",
-                    c["detail"],
-                )
-                for c in claims
-            ],
-        )
+    for evidence in found.evidence:
+        # Why padding is refused is the error that follows.
+        told = evidence.detail and (evidence.accepted or evidence.deviation_accepted)
+        print_text(claim_text(evidence, rules) + (f" ({evidence.detail})" if told else ""))

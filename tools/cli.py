@@ -15,6 +15,7 @@ import click
 
 from trtc.profiles import TrtcError, unknown_name
 from trtc.tools.extras import missing_library
+from trtc.tools.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +28,8 @@ VERBS = {
     "check": "Say what a build would support and refuse.",
     "doctor": "Show what this machine offers.",
 }
+NOT_YET = frozenset(["plan", "bench", "compare", "diff", "serve"])
+"""Verbs that other tools have, or that the design names."""
 ENVIRONMENT = 4
 INTERNAL = 70
 """``EX_SOFTWARE`` of sysexits.h: a fault of ours, not of what the user gave."""
@@ -80,6 +83,8 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the verb, or say which one was probably meant."""
         if args and args[0] not in VERBS and not args[0].startswith("-"):
+            if args[0] in NOT_YET:
+                raise click.UsageError(f"'trtc {args[0]}' is not there yet; what is: {', '.join(VERBS)}", ctx)
             raise click.UsageError(unknown_name("command", args[0], VERBS), ctx)
         return super().resolve_command(ctx, args)
 
@@ -123,8 +128,11 @@ def conclude(error: BaseException) -> int:
         return error.code if isinstance(error.code, int) else 0 if error.code is None else 1
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()  # the help itself
+        return error.exit_code
     if isinstance(error, click.ClickException):
-        error.show()
+        click.echo(printable(f"trtc: error: {click_text(error)}"), err=True)
         return error.exit_code
     if isinstance(error, click.Abort | KeyboardInterrupt):
         click.echo("trtc: interrupted; nothing half-written was left", err=True)
@@ -132,8 +140,15 @@ def conclude(error: BaseException) -> int:
     if os.environ.get("TRTC_DEBUG"):
         traceback.print_exception(error)
     message, code = described(error)
-    click.echo(f"trtc: error: {message}", err=True)
+    click.echo(printable(f"trtc: error: {message}"), err=True)
     return code
+
+
+def click_text(error: click.ClickException) -> str:
+    """Write a complaint of click as our own are: one line, with what to do next."""
+    text = " ".join(error.format_message().split()).removesuffix(".")
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    return text if ctx is None else f"{text}; '{ctx.command_path} --help' shows what it takes"
 
 
 def described(error: BaseException) -> tuple[str, int]:

@@ -55,6 +55,7 @@ def host_section(root: Path = ROOT) -> Section:
     host, limits = this_host(), thread_limits(root)
     threads = {"usable": limits.usable, "reason": limits.reason, **dataclasses.asdict(limits)}
     kernel = platform.release()
+    of_machine = "" if limits.usable == limits.machine else f"; the machine has {limits.machine}"
     return Section(
         {
             "system": host.system,
@@ -68,7 +69,7 @@ def host_section(root: Path = ROOT) -> Section:
             ("system", f"{host.system} {kernel}, {host.architecture}"),
             ("cpu", host.cpu),
             ("features", " ".join(host.cpu_features) or "none of those that libraries look for"),
-            ("threads", f"{limits.usable} ({limits.reason}; the machine has {limits.machine})"),
+            ("threads", f"{limits.usable} ({limits.reason}{of_machine})"),
         ),
     )
 

@@ -5,6 +5,7 @@ Nothing that would change an answer or a file is ignored silently.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from trtc.profiles import UsageError
@@ -83,4 +84,34 @@ def without_foreign_flags(arguments: Sequence[str]) -> list[str]:
             raise UsageError(f"{word.partition('=')[0]}: {REFUSED[name]}")
         if name is None:
             kept.append(word)
+    return kept
+
+
+_POLYGRAPHY = tuple(f"--trt-{kind}-shapes" for kind in ("min", "opt", "max"))
+_BRACKETED = re.compile(r".+:\s*\[[^\[\]]*\]\Z", re.DOTALL)
+
+
+def one_value_each(arguments: Sequence[str]) -> list[str]:
+    """Repeat Polygraphy's shape options before each value: it takes several, ``--trt-min-shapes a:[1] b:[1]``.
+
+    Args:
+        arguments: the words of a command line; a lone ``--`` ends the options.
+    """
+    kept: list[str] = []
+    flag, valued = "", True
+    for i, word in enumerate(arguments):
+        if word == "--":
+            return [*kept, *arguments[i:]]
+        name = word.partition("=")[0]
+        if name in _POLYGRAPHY:
+            flag, valued = name, word != name
+        elif not flag or word.startswith("-"):
+            flag = ""
+        elif not valued:
+            valued = True
+        elif _BRACKETED.match(word):
+            kept.append(flag)
+        else:
+            flag = ""
+        kept.append(word)
     return kept

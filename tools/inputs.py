@@ -159,7 +159,7 @@ def require_sizes(missing: Sequence[str], manifest: Manifest) -> None:
     carriers = [spec for spec in manifest.signature.inputs if spec.symbols & set(missing)]
     shape = ",".join(f"{quote_name(s.name)}{shape_text(s.dims).replace(' ', '')}" for s in carriers)
     raise UsageError(
-        f"no size for {listed}; nothing is invented: give --sizes {typed}, or --shape '{shape}' with numbers, "
+        f"no size for {listed}: give --sizes {typed}, or --shape '{shape}' with numbers, "
         f"or real inputs with --inputs FILE.npz{every}"
     )
 

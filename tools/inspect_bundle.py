@@ -10,13 +10,23 @@ from trtc.engines.blobs import blobs_of, check_blobs
 from trtc.engines.bundle import bundle_size_bytes
 from trtc.engines.host import this_host
 from trtc.engines.manifest_file import read_manifest
-from trtc.profiles import sizes_text
 from trtc.runtime.verdicts import judge
-from trtc.tools.output import print_facts, print_line, print_table, seconds_text, size_text
+from trtc.tools.claims import claim_text, rule_text
+from trtc.tools.output import (
+    print_command,
+    print_facts,
+    print_line,
+    print_signature,
+    print_table,
+    print_text,
+    seconds_text,
+    size_text,
+)
+from trtc.tools.recorded import options_text
+from trtc.tools.verification import show_verification
 
 if TYPE_CHECKING:
-    from trtc.engines.manifest import EngineRecord, Evidence, Manifest
-    from trtc.profiles import PadRule
+    from trtc.engines.manifest import EngineRecord, Manifest
     from trtc.runtime.verdicts import Verdict
 
 METADATA_SHOWN = 20
@@ -114,7 +124,6 @@ def show_bundle(found: BundleFacts) -> None:
     manifest = found.manifest
     source, build = manifest.source, manifest.build
     opsets = ", ".join(f"{domain or 'ai.onnx'} {number}" for domain, number in source.opsets.items())
-    flags = " ".join(f"--{name} {text}" for name, text in build.options.items())
     checked = (
         "every file has the digest that the manifest says" if found.digests_checked else "sizes checked, digests not"
     )
@@ -125,13 +134,11 @@ def show_bundle(found: BundleFacts) -> None:
             ("", f"IR {source.ir_version}, opset {opsets}, made by {source.producer or 'not said'}"),
             ("built", f"by trtc {build.trtc} with {', '.join(f'{k} {v}' for k, v in build.libraries.items())}"),
             ("", f"on {', '.join(build.machine.values())}; seed {build.seed}"),
-            ("options", flags or "none"),
         ]
     )
+    print_command("options", options_text(build.options) or "none")
     print_line()
-    for kind, specs in (("input", manifest.signature.inputs), ("output", manifest.signature.outputs)):
-        for spec in specs:
-            print_line(f"{kind:6} {spec}")
+    print_signature(manifest.signature)
     for derived in manifest.derived:
         along = f" along {derived.symbol}" if derived.symbol else ""
         print_line(f"input {derived.input!r} may be left out; trtc makes it: {derived.kind}{along}")
@@ -142,11 +149,11 @@ def show_bundle(found: BundleFacts) -> None:
     _show_memory(found.memory)
     execution = manifest.execution
     sizes = "exact" if execution.mode == "exact" else "padded to the bucket"
-    print_line(f"requests run {sizes}: {execution.reason or 'no reason was recorded'}")
+    print_text(f"requests run {sizes}: {execution.reason or 'no reason was recorded'}")
     if manifest.metadata:
         more = len(manifest.metadata) - METADATA_SHOWN
         listed = ", ".join(list(manifest.metadata)[:METADATA_SHOWN]) + (f" and {more} more" if more > 0 else "")
-        print_line(f"metadata keys: {listed}")
+        print_text(f"metadata keys: {listed}")
 
 
 def _show_profiles(manifest: Manifest) -> None:
@@ -161,35 +168,21 @@ def _show_profiles(manifest: Manifest) -> None:
 
 def _show_padding(manifest: Manifest) -> None:
     for rule in manifest.padding:
-        print_line(f"padding {rule.symbol}: {_rule_text(rule)}")
-    rows = [_evidence_row(evidence) for evidence in manifest.evidence]
-    if rows:
-        print_table("evidence", ("claim", "verdict", "runs", "largest difference", "values", "detail"), rows)
+        print_text(f"padding {rule_text(rule)}")
+    for evidence in manifest.evidence:
+        detail = f" ({evidence.detail})" if evidence.detail else ""
+        if evidence.kind == "relations":
+            shown = "follow from sizes of inputs" if evidence.accepted else "are not all known before a run"
+            print_text(f"sizes of outputs {shown}: found in {evidence.runs} runs{detail}")
+        else:
+            print_text(claim_text(evidence, manifest.padding) + detail)
+    domains = {name: domain for evidence in manifest.evidence for name, domain in evidence.domain.items()}
+    for name, d in domains.items():
+        rows = ", no row all zero" if d.rows_nonzero else ""
+        print_text(f"requests are padded while {name} is {d.low:g}..{d.high:g}{rows}")
+    for samples in dict.fromkeys(evidence.samples for evidence in manifest.evidence):
+        print_text(f"values of these runs: {samples}")
     print_line()
-
-
-def _rule_text(rule: PadRule) -> str:
-    if rule.side == "rows":
-        return "by repeating the last row"
-    return f"on the {rule.side}, " + ", ".join(f"{name} with {fill}" for name, fill in rule.fills.items())
-
-
-def _evidence_row(evidence: Evidence) -> tuple[object, ...]:
-    claim = {"padding": "padding is neutral", "rows": "rows are independent", "relations": "output sizes follow"}
-    verdict = "accepted" if evidence.accepted else "deviation accepted" if evidence.deviation_accepted else "not shown"
-    worst = max(evidence.findings, key=lambda f: f.max_abs, default=None)
-    values = "; ".join(
-        f"{name} {d.low:g}..{d.high:g}{', no row all zero' if d.rows_nonzero else ''}"
-        for name, d in evidence.domain.items()
-    )
-    return (
-        claim[evidence.kind] + ("" if evidence.symbol == "*" else f" along {evidence.symbol}"),
-        verdict,
-        evidence.runs,
-        "-" if worst is None else f"{worst.max_abs:.3g} in {worst.output}",
-        values or evidence.samples,
-        evidence.detail,
-    )
 
 
 def _show_engines(found: BundleFacts) -> None:
@@ -197,27 +190,12 @@ def _show_engines(found: BundleFacts) -> None:
     for record, verdict in zip(found.manifest.engines, found.verdicts, strict=True):
         size = size_text(sum(blob.size_bytes for blob in record.files))
         state = "chosen" if record.name == found.chosen else "fits" if verdict.fits else "NO"
-        rows.append((record.name, record.backend, size, _needs(record), state, verdict.reason))
-    print_table("engines", ("engine", "backend", "size", "needs", "here", "reason"), rows)
-    results = [
-        (
-            record.name,
-            v.profile,
-            v.mode,
-            v.reference,
-            "passed" if v.passed else "DIFFERS" if v.ran else "not compared",
-            v.runs,
-            "-"
-            if v.worst is None
-            else f"{v.worst.max_abs:.3g} of {v.worst.allowed:.3g} at {sizes_text(v.worst.sizes)}",
-        )
-        for record in found.manifest.engines
-        for v in record.verification
-    ]
-    if results:
-        print_line()
-        columns = ("engine", "profile", "mode", "reference", "result", "runs", "largest difference")
-        print_table("verification", columns, results)
+        rows.append((record.name, record.backend, size, state))
+    print_table("engines", ("engine", "backend", "size", "here"), rows)
+    for record, verdict in zip(found.manifest.engines, found.verdicts, strict=True):
+        print_text(f"{record.name}: {verdict.reason}; needs {_needs(record)}")
+    print_line()
+    show_verification(found.manifest.engines)
     print_line()
 
 

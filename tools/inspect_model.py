@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 from trtc.engines.host import this_host
 from trtc.engines.signature import Signature, TensorSpec
 from trtc.profiles.grammar import quote_name, val_ranges
-from trtc.tools.output import print_facts, print_line, print_note, print_table, size_text
+from trtc.tools.output import (
+    print_command,
+    print_facts,
+    print_line,
+    print_note,
+    print_signature,
+    print_table,
+    print_text,
+    size_text,
+)
 from trtc.tools.suggestions import suggested
 
 if TYPE_CHECKING:
@@ -38,6 +47,7 @@ class ModelFacts:
         values: what the model was run with.
         metadata: keys of the model's metadata.
         notes: what was changed or found odd.
+        given: options that the runs needed, as words; a build needs them too.
     """
 
     path: Path
@@ -48,14 +58,15 @@ class ModelFacts:
     values: str
     metadata: tuple[str, ...]
     notes: tuple[str, ...]
+    given: tuple[str, ...]
 
     @property
     def build_command(self) -> str:
-        """A command line that builds this model, with every symbol in it."""
-        words = ["trtc", "build", str(self.path)]
+        """A command line that builds this model; with ranges only when runs told which sizes there are."""
+        words = ["trtc", "build", str(self.path), *self.given]
         for i, symbol in enumerate(self.signature.symbols):
-            rule = self.sizes.get(symbol)
-            words += suggested(symbol, i) if rule is None else suggested(symbol, i, rule.min, rule.max)
+            if (rule := self.sizes.get(symbol)) is not None:
+                words += suggested(symbol, i, rule.min, rule.max)
         return shlex.join(words)
 
     def fields(self) -> dict[str, Any]:
@@ -115,7 +126,14 @@ def model_facts(path: Path, given: Mapping[str, Any], progress: Progress) -> Mod
         values=found.values.describe() if found is not None else "",
         metadata=tuple(entry.key for entry in proto.metadata_props),
         notes=(*model.notes, *(found.notes if found is not None else ())),
+        given=_words(given),
     )
+
+
+def _words(given: Mapping[str, Any]) -> tuple[str, ...]:
+    texts = [("--samples", given["samples"]), ("--val-range", given["val_range"])]
+    texts.append(("--model-root", [given["model_root"]] if given["model_root"] else []))
+    return tuple(word for option, values in texts for value in values for word in (option, str(value)))
 
 
 def _run(model: Model, given: Mapping[str, Any], progress: Progress) -> SignatureResult:
@@ -142,33 +160,35 @@ def show_model(found: ModelFacts) -> None:
         ]
     )
     print_line()
-    for kind, specs in (("input", found.signature.inputs), ("output", found.signature.outputs)):
-        for spec in specs:
-            extra = "" if spec.used else "  (no node reads it; may be left out)"
-            print_line(f"{kind:6} {spec}{extra or ('  (has a default; may be left out)' if spec.has_default else '')}")
+    print_signature(found.signature)
     print_line()
     if found.signature.symbols:
-        rows = [(quote_name(s), *_sizes_text(found, s), _carriers(found.signature, s)) for s in found.signature.symbols]
-        print_table("symbols, as you type them", ("symbol", "sizes that run", "outside", "inputs"), rows)
+        rows = [(quote_name(s), _sizes_text(found, s), _carriers(found.signature, s)) for s in found.signature.symbols]
+        print_table("symbols, as you type them", ("symbol", "sizes that run", "inputs"), rows)
     else:
         print_line("no symbols: every size is fixed")
     if found.ran:
-        print_line(f"run with values {found.values}")
+        print_text(f"run with values {found.values}")
+        if found.signature.symbols:
+            print_text("size 0 is not tried here: build and check try it, apart, for it can end a process")
     else:
-        print_line("nothing was run; --run finds the sizes that run and how outputs follow from inputs")
+        print_text("nothing was run; --run finds the sizes that run and how outputs follow from inputs")
     if found.metadata:
         more = len(found.metadata) - METADATA_SHOWN
         listed = ", ".join(found.metadata[:METADATA_SHOWN]) + (f" and {more} more" if more > 0 else "")
-        print_line(f"metadata keys: {listed}")
+        print_text(f"metadata keys: {listed}")
     for note in found.notes:
         print_note(note)
     print_line()
-    print_line(f"to build it:  {found.build_command}")
+    if not found.ran and found.signature.symbols:
+        print_command("to see which sizes run", shlex.join(["trtc", "inspect", str(found.path), "--run"]))
+    print_command("to build it", found.build_command)
 
 
-def _sizes_text(found: ModelFacts, symbol: str) -> tuple[str, str]:
+def _sizes_text(found: ModelFacts, symbol: str) -> str:
+    """Tell the sizes; why others do not run is a note."""
     rule = found.sizes.get(symbol)
-    return ("not run", "") if rule is None else (str(rule), rule.reason)
+    return "not run" if rule is None else str(rule)
 
 
 def _carriers(signature: Signature, symbol: str) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import onnx
@@ -70,7 +70,7 @@ class Prepared(BackendRep):
         self.session.close()
         self._folder.cleanup()
 
-    def __enter__(self) -> Prepared:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:

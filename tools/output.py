@@ -5,18 +5,30 @@ Results go to standard output; progress, notes and errors go to standard error.
 
 from __future__ import annotations
 
+import textwrap
 import time
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from trtc.tools.printable import printable, printable_json
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from trtc.engines.signature import Signature
+
+
+_GAP = 3
+"""Columns that the frame of a table takes beside each cell, at most."""
+_INDENT = "      "
+_NARROWEST = 40
 
 
 def print_json(schema: str, fields: dict[str, Any]) -> None:
@@ -27,12 +39,13 @@ def print_json(schema: str, fields: dict[str, Any]) -> None:
         fields: the rest; frozen values of ours are written as objects.
     """
     data = msgspec.json.encode({"schema": schema, **fields}, enc_hook=str)
-    click.echo(msgspec.json.format(data, indent=2).decode())
+    click.echo(printable_json(msgspec.json.format(data, indent=2).decode()))
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table with a title; columns of numbers stand to the right.
 
+    At a terminal that is too narrow for it, each row is an indented block instead, because folded cells break names.
     Without a terminal: one line a row, columns two blanks apart, never wrapped or cut.
     """
     numeric = [bool(rows) and all(isinstance(row[i], int | float) for row in rows) for i in range(len(columns))]
@@ -41,29 +54,66 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     if not console.is_terminal:
         _print_plain(title, columns, cells, numeric)
         return
-    table = Table(title=title or None, box=SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
+    widths = [max(cell_len(row[i]) for row in [list(columns), *cells]) for i in range(len(columns))]
+    if sum(widths) + _GAP * len(widths) > console.width:
+        _print_blocks(title, columns, cells, console.width)
+        return
+    table = Table(
+        title=printable(title) or None,
+        box=SIMPLE_HEAD,
+        title_justify="left",
+        title_style="bold",
+        pad_edge=False,
+        show_edge=False,
+    )
     for name, right in zip(columns, numeric, strict=True):
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
+        table.add_column(name, justify="right" if right else "left", no_wrap=True)
     for row in cells:
         table.add_row(*(Text(cell) for cell in row))
     console.print(table)
 
 
 def print_line(text: str = "") -> None:
-    """Print one line of a result, as it is."""
-    click.echo(text)
+    """Print one line of a result."""
+    click.echo(printable(text))
+
+
+def print_text(text: str, *, err: bool = False) -> None:
+    """Print a sentence. At a terminal it is wrapped between words and indented; elsewhere it stays one line."""
+    console = Console(stderr=err)
+    lines = _wrapped(text, console.width, "", "    ") if console.is_terminal else [text]
+    for line in lines:
+        click.echo(printable(line), err=err)
+
+
+def print_command(purpose: str, command: str) -> None:
+    """Print a command on a line of its own, whole, so that it can be pasted."""
+    click.echo(printable(f"{purpose}:"))
+    click.echo(printable(f"  {command}"))
+
+
+def print_signature(signature: Signature) -> None:
+    """Print inputs and outputs, one a line."""
+    for kind, specs in (("input", signature.inputs), ("output", signature.outputs)):
+        for spec in specs:
+            extras = [
+                "rank unknown" if spec.is_tensor and spec.dims is None else "",
+                "" if spec.used else "no node reads it; may be left out",
+                "has a default; may be left out" if spec.used and spec.has_default else "",
+            ]
+            print_line("  ".join([f"{kind:6} {spec}", *(f"({extra})" for extra in extras if extra)]))
 
 
 def print_facts(facts: Sequence[tuple[str, str]]) -> None:
     """Print names and texts, one pair a line, the texts below each other."""
     width = max((len(name) for name, _ in facts), default=0)
     for name, text in facts:
-        click.echo(f"{name:{width}}  {text}".rstrip())
+        click.echo(printable(f"{name:{width}}  {text}".rstrip()))
 
 
 def print_note(text: str) -> None:
     """Say something worth knowing beside the results, on standard error."""
-    click.echo(f"note: {text}", err=True)
+    print_text(f"note: {text}", err=True)
 
 
 def size_text(size_bytes: int) -> str:
@@ -109,7 +159,7 @@ class Progress:
         self._stage = text
         self._started_s = time.monotonic()
         if self._status is not None:
-            self._status.update(Text(f"{text} ..."))
+            self._status.update(Text(printable(f"{text} ...")))
             self._status.start()
 
     def note(self, text: str) -> None:
@@ -117,10 +167,11 @@ class Progress:
         self.notes.append(text)
         self._print(f"  note: {text}")
 
-    def expect(self, seconds: float | None) -> None:
-        """Say how long the last like build took."""
+    def expect(self, seconds: float | None, *, same: bool = True) -> None:
+        """Say how long the last build took that was the same, or of the same model with other options."""
         if seconds is not None:
-            self._print(f"the last like build took {seconds_text(seconds)}")
+            what = "the same build took" if same else "a build of this model with other options took"
+            self._print(f"{what} {seconds_text(seconds)}")
 
     def done(self) -> None:
         """End the last stage."""
@@ -140,15 +191,44 @@ class Progress:
         self._stage = ""
 
     def _print(self, text: str) -> None:
-        if not self._quiet:
-            # Soft wrapping leaves long lines whole, for logs and pipes.
-            self._console.print(Text(text), soft_wrap=not self._console.is_terminal)
+        if self._quiet:
+            return
+        # Lines stay whole for logs and pipes; at a terminal they break between words, which rich would not keep whole.
+        lines = _wrapped(text, self._console.width, "", "    ") if self._console.is_terminal else [text]
+        for line in lines:
+            self._console.print(Text(printable(line)), soft_wrap=True)
+
+
+def _wrapped(text: str, width: int, first: str, rest: str) -> list[str]:
+    """Break between words only; a word that is wider than the terminal stays whole."""
+    return textwrap.wrap(
+        text, max(width, _NARROWEST), initial_indent=first, subsequent_indent=rest,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _print_blocks(title: str, columns: Sequence[str], cells: list[list[str]], width: int) -> None:
+    """Print each row as its first cell, and the others below it, as many on a line as fit."""
+    if title:
+        click.echo(printable(title))
+    for head, *others in cells:
+        click.echo(printable(f"  {head}"))
+        lines: list[str] = []
+        for name, cell in zip(columns[1:], others, strict=True):
+            part = f"{name}: {cell}"
+            joined = f"{lines[-1]}; {part}" if lines else part
+            if lines and cell_len(joined) + len(_INDENT) <= width:
+                lines[-1] = joined
+            else:
+                lines.append(part)
+        for line in lines:
+            click.echo(printable("\n".join(_wrapped(line, width, _INDENT, _INDENT + "  "))))
 
 
 def _print_plain(title: str, columns: Sequence[str], cells: list[list[str]], numeric: list[bool]) -> None:
     widths = [max(len(row[i]) for row in [list(columns), *cells]) for i in range(len(columns))]
     if title:
-        click.echo(title)
+        click.echo(printable(title))
     for row in [list(columns), *cells]:
         texts = [
             cell.rjust(width) if right else cell.ljust(width)
@@ -159,4 +239,4 @@ def _print_plain(title: str, columns: Sequence[str], cells: list[list[str]], num
 
 def _cell(value: object) -> str:
     text = f"{value:.3g}" if isinstance(value, float) else str(value)
-    return text.replace("\n", " ")
+    return printable(text.replace("\n", " "))

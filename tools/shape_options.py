@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from trtc.profiles import UsageError
 from trtc.profiles.grammar import ShapeOptions, trtexec_options
-from trtc.tools.foreign_flags import kebab, without_foreign_flags
+from trtc.tools.foreign_flags import kebab, one_value_each, without_foreign_flags
 from trtc.tools.quantities import FiniteRange
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class ArgumentOrder(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Note the arguments, without flags of trtexec that have no effect here, then parse them."""
-        kept = without_foreign_flags(args)
+        kept = one_value_each(without_foreign_flags(args))
         ctx.meta[_ARGUMENTS] = kept
         return super().parse_args(ctx, list(kept))
 
@@ -120,8 +121,17 @@ def options_from(ctx: click.Context, given: dict[str, Any]) -> BuildOptions:
     Args:
         ctx: of an ``ArgumentOrder`` command.
         given: its parameters; those of shapes and of the build are taken.
+
+    Raises:
+        UsageError: for options that make no sense together.
     """
     from trtc.compiler.options import BuildOptions
+
+    if given["mode"] == "bucket" and not given["pads"]:
+        raise UsageError(
+            "--mode bucket needs --pad SYMBOL (and --fill INPUT=VALUE for its inputs): without it nothing may be "
+            "padded; add it, or leave --mode out"
+        )
 
     shapes = ShapeOptions(
         dim=given["dim"],

@@ -13,29 +13,25 @@ if TYPE_CHECKING:
     from trtc.engines.manifest import Manifest
 
 ROWS = 8
-BUCKETS = (32, 64, 128)
-"""Examples for a first try: rows that a server may batch, and lengths that double."""
+LENGTH = 128
+"""Examples for a first try: rows that a server may batch, and a length."""
 
 
-def suggested(symbol: str, index: int, low: int = 1, high: int | None = None) -> list[str]:
-    """Suggest options that bound one symbol, with sizes that run.
+def suggested(symbol: str, index: int, low: int, high: int | None = None) -> list[str]:
+    """Suggest a range of one symbol inside the sizes that run.
+
+    Buckets are not suggested: they serve padding, and what may be padded with what is the user's to say.
 
     Args:
         symbol: its name.
         index: its place among the symbols; the first mostly counts rows.
-        low: smallest size that runs; where it is large, sizes are its multiples.
+        low: smallest size that runs; where only multiples run, it is one of them.
         high: largest size that runs; None where none is known.
     """
     name, low = quote_name(symbol), max(1, low)
-    if high == low:
-        return ["--dim", f"{name}={low}"]
-    if index == 0:
-        return ["--dim", f"{name}={low}..{ROWS * low if high is None else min(high, ROWS * low)}"]
-    sizes = BUCKETS if BUCKETS[0] % low == 0 else (low, 2 * low, 4 * low)
-    fitting = sizes if high is None else [size for size in sizes if size <= high] or [high]
-    # Without a range of its own, a bucket reaches down to 1.
-    reach = ["--dim", f"{name}={low}..{fitting[-1]}"] if low > 1 else []
-    return [*reach, "--buckets", f"{name}={','.join(map(str, fitting))}"]
+    wanted = ROWS * low if index == 0 else max(4, LENGTH // low) * low
+    top = wanted if high is None else min(high, wanted)
+    return ["--dim", f"{name}={low}" if top == low else f"{name}={low}..{top}"]
 
 
 def ranges_hint(manifest: Manifest) -> str:

@@ -12,13 +12,14 @@ import msgspec
 from trtc.engines.bundle import write_bundle
 from trtc.engines.host import this_host
 from trtc.engines.manifest_file import read_manifest
-from trtc.profiles import CheckError, HostError, sizes_text
+from trtc.profiles import CheckError, HostError
 from trtc.tools.generated import recorded_val_ranges
-from trtc.tools.output import Progress, print_json, print_line, print_note, print_table
+from trtc.tools.output import Progress, print_json, print_line, print_note, print_text
 from trtc.tools.quantities import FiniteRange
+from trtc.tools.verification import show_verification
 
 if TYPE_CHECKING:
-    from trtc.compiler.reverify import EngineOutcome, Reverified
+    from trtc.compiler.reverify import Reverified
     from trtc.engines.manifest import Manifest
 
 SCHEMA = "trtc.verify/1"
@@ -142,27 +143,11 @@ def _print_json(bundle: Path, found: Reverified, *, wrote: bool) -> None:
 def _show(found: Reverified, *, wrote: bool, dry: bool) -> None:
     for note in found.notes:
         print_note(note)
-    rows = [row for outcome in found.engines for row in _rows(outcome)]
-    columns = ("engine", "profile", "mode", "reference", "result", "runs", "largest difference", "allowed", "where")
-    if rows:
-        print_table("", columns, rows)
+    show_verification([outcome.record for outcome in found.engines if outcome.ran])
     for outcome in found.engines:
         if not outcome.ran:
-            print_line(f"engine {outcome.record.name} was left as it is: {outcome.reason}")
+            print_text(f"engine {outcome.record.name} was left as it is: {outcome.reason}")
     if wrote:
         print_line("the results were written into the bundle")
     else:
         print_line("the bundle was not changed" + (" (--dry-run)" if dry else ""))
-
-
-def _rows(outcome: EngineOutcome) -> list[tuple[object, ...]]:
-    if not outcome.ran:
-        return []
-    rows: list[tuple[object, ...]] = []
-    for v in outcome.record.verification:
-        result = "passed" if v.passed else "DIFFERS" if v.ran else "not compared"
-        worst = ("-", "-", v.detail) if v.worst is None else (
-            f"{v.worst.max_abs:.3g}", f"{v.worst.allowed:.3g}", f"{v.worst.output} at {sizes_text(v.worst.sizes)}"
-        )  # fmt: skip
-        rows.append((outcome.record.name, v.profile, v.mode, v.reference, result, v.runs, *worst))
-    return rows

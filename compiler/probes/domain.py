@@ -17,11 +17,9 @@ if TYPE_CHECKING:
 Box: TypeAlias = tuple[float, float]
 """Lowest and highest value, both included."""
 
-BOX_VARIANTS = ("uniform", "low", "upper half", "high", "lower half", "faint", "faint half")
+BOX_VARIANTS = ("uniform", "low", "upper half", "high", "lower half")
 """A domain is a box, so experiments look at its inside, its corners and its halves: a largest value found in zero
-padding, say, shows only where all real values are negative. Faint ones lie near zero, as silence does."""
-_FAINT_DECADES = 9.0
-"""A faint request is up to this many powers of ten smaller than its box."""
+padding, say, shows only where all real values are negative."""
 
 
 class Bounds:
@@ -126,11 +124,8 @@ def in_box(feeds: Feeds, boxes: Mapping[str, Box], variant: str, rng: np.random.
         if found is None or not is_floating(value):
             continue
         low, high = found
-        if variant.startswith("faint") and low <= 0.0 <= high:
-            fainter = 10.0 ** -rng.uniform(0.0, _FAINT_DECADES)
-            low, high = low * fainter, high * fainter
         middle = min(max(0.0, low), high) if low < 0.0 < high else (low + high) / 2
-        if variant in ("upper half", "faint half"):
+        if variant == "upper half":
             low = middle
         elif variant == "lower half":
             high = middle
@@ -141,6 +136,11 @@ def in_box(feeds: Feeds, boxes: Mapping[str, Box], variant: str, rng: np.random.
         drawn = rng.uniform(low, high, value.shape) if high > low else np.full(value.shape, low)
         changed[name] = _keep_nonzero(drawn.astype(value.dtype), found)
     return changed
+
+
+def shrunk(boxes: Mapping[str, Box], factor: float) -> dict[str, Box]:
+    """Make the boxes around zero smaller."""
+    return {n: (low * factor, high * factor) for n, (low, high) in boxes.items() if low <= 0.0 <= high}
 
 
 def _keep_nonzero(value: np.ndarray, bounds: tuple[float, float]) -> np.ndarray:

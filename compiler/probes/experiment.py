@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ from trtc.compiler.probes.domain import (
     has_zero_row,
     in_box,
     mask_like,
+    shrunk,
     with_ones,
     with_zero_rows,
     without_zero_rows,
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
 
     from trtc.compiler.probes.subject import Feeds, Reference, Subject
     from trtc.profiles import PadRule
+
+_FAINT_STEPS = 14
+_FAINT_DECADES = 10.0
+"""Floats are tried down to this many powers of ten below the largest generated ones, in this many steps."""
 
 
 class Experiment:
@@ -85,6 +91,20 @@ class Experiment:
             changed = in_box(feeds, boxes, BOX_VARIANTS[k % len(BOX_VARIANTS)], self.rng)
             if any(changed[name] is not value for name, value in feeds.items()):
                 self._try(case, changed)
+
+    def try_faint(self) -> None:
+        """Compare with ever smaller floats, where padding is largest: an average in it may fall below a threshold."""
+        boxes = self.bounds.boxes()
+        if not self.runnable:
+            return
+        case = max(self.runnable, key=lambda c: prod(c.run_sizes.values()) / max(prod(c.sizes.values()), 1))
+        for k in range(_FAINT_STEPS):
+            feeds = self.generate(case)
+            smaller = shrunk(boxes, 10.0 ** (-_FAINT_DECADES * (k + 1) / _FAINT_STEPS))
+            changed = in_box(feeds, smaller, ("upper half", "lower half")[k % 2], self.rng)
+            if all(changed[name] is value for name, value in feeds.items()):
+                return
+            self._try(case, changed)
 
     def try_samples(self) -> None:
         """Compare with real requests, except those whose rows of zeros padding was not exact for."""

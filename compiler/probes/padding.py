@@ -66,6 +66,7 @@ def _probe(subject: Subject, reference: Reference, rules: Sequence[PadRule], opt
         experiment.try_zero_rows()
     experiment.try_samples()
     experiment.try_boxes()
+    experiment.try_faint()
     note = experiment.note()
     if experiment.worst.comparisons == 0:
         reason = "nothing could be compared: no size of the ladder leaves room for padding that the reference can run"

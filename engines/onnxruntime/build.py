@@ -8,6 +8,7 @@ processor's features, which therefore become requirements.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import onnx
@@ -22,9 +23,34 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trtc.engines.build import EngineRequest
+    from trtc.engines.signature import Signature
 
 EXTERNAL_MIN_BYTES = 1024
 """Initializers from this size on lie in the weights file; smaller ones stay in the graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How the optimised graph is saved.
+
+    Attributes:
+        name: of the file.
+        packed: weights in the layout that the kernels want.
+        apart: weights in a file of their own.
+    """
+
+    name: str
+    packed: bool
+    apart: bool
+
+
+_WAYS = (
+    _Way("packed", packed=True, apart=True),
+    # Saving packed weights is the newest part of this path: a model that it cannot serve is kept unpacked.
+    _Way("plain", packed=False, apart=True),
+    # ONNX Runtime 1.32 defines a constant of a nested branch twice when weights go to a file of their own.
+    _Way("single", packed=False, apart=False),
+)
 
 
 def build_engine(request: EngineRequest) -> BuiltEngine:
@@ -33,48 +59,70 @@ def build_engine(request: EngineRequest) -> BuiltEngine:
     Raises:
         EngineError: when ONNX Runtime refuses the model.
     """
-    source = _without_unused_inputs(request)
-    packed = True
-    try:
-        graph = _optimise(source, request, packed=True)
-        _open(graph)
-    except ORT_ERRORS:
-        # Saving packed weights is the newest part of this path: a model that it cannot serve is kept unpacked.
-        packed = False
+    source = _source(request)
+    for way in _WAYS:
         try:
-            graph = _optimise(source, request, packed=False)
+            graph = _optimise(source, request, way)
             _open(graph)
         except ORT_ERRORS as error:
-            raise engine_error(error, "building the engine for target cpu") from error
-    return _as_blobs(graph, packed=packed)
+            if way is _WAYS[-1]:
+                raise engine_error(error, "building the engine for target cpu") from error
+        else:
+            break
+    return _as_blobs(graph, packed=way.packed)
 
 
-def _without_unused_inputs(request: EngineRequest) -> Path:
-    """Drop declared inputs that no node reads: callers may leave them out, so the engine must not ask for them."""
-    unused = {spec.name for spec in request.signature.inputs if not spec.used}
-    if not unused:
-        return request.model_path
+def _source(request: EngineRequest) -> Path:
+    """Return the model with the inputs that are read and the output shapes that runs found."""
     proto = onnx.load(request.model_path, load_external_data=False)
-    kept = [value for value in proto.graph.input if value.name not in unused]
-    del proto.graph.input[:]
-    proto.graph.input.extend(kept)
-    path = request.model_path.with_name("used-inputs.onnx")
+    dropped = _drop_unused_inputs(proto.graph, request.signature)
+    if not _drop_wrong_shapes(proto.graph, request.signature) and not dropped:
+        return request.model_path
+    path = request.model_path.with_name("as-found.onnx")
     path.write_bytes(proto.SerializeToString())
     return path
 
 
-def _optimise(source: Path, request: EngineRequest, *, packed: bool) -> Path:
-    target = request.folder / ("packed.onnx" if packed else "plain.onnx")
+def _drop_unused_inputs(graph: onnx.GraphProto, signature: Signature) -> bool:
+    """Drop declared inputs that no node reads: callers may leave them out, so the engine must not ask for them."""
+    unused = {spec.name for spec in signature.inputs if not spec.used}
+    kept = [value for value in graph.input if value.name not in unused]
+    del graph.input[:]
+    graph.input.extend(kept)
+    return bool(unused)
+
+
+def _drop_wrong_shapes(graph: onnx.GraphProto, signature: Signature) -> bool:
+    """Drop output shapes that do not hold: ONNX Runtime refuses to write into memory of another size than declared."""
+    found = {spec.name: spec.dims for spec in signature.outputs}
+    dropped = False
+    for output in graph.output:
+        if not output.type.HasField("tensor_type") or not output.type.tensor_type.HasField("shape"):
+            continue
+        declared, dims = output.type.tensor_type.shape.dim, found[output.name]
+        if (
+            dims is None
+            or len(dims) != len(declared)
+            or any(d.HasField("dim_value") and d.dim_value != dim for d, dim in zip(declared, dims, strict=True))
+        ):
+            output.type.tensor_type.ClearField("shape")
+            dropped = True
+    return dropped
+
+
+def _optimise(source: Path, request: EngineRequest, way: _Way) -> Path:
+    target = request.folder / f"{way.name}.onnx"
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = request.threads
     options.optimized_model_filepath = str(target)
-    for name, value in {
-        "session.optimized_model_external_initializers_file_name": target.stem + ".weights",
-        "session.optimized_model_external_initializers_min_size_in_bytes": str(EXTERNAL_MIN_BYTES),
-        "session.save_external_prepacked_constant_initializers": "1" if packed else "0",
-    }.items():
-        options.add_session_config_entry(name, value)
+    if way.apart:
+        for name, value in {
+            "session.optimized_model_external_initializers_file_name": target.stem + ".weights",
+            "session.optimized_model_external_initializers_min_size_in_bytes": str(EXTERNAL_MIN_BYTES),
+            "session.save_external_prepacked_constant_initializers": "1" if way.packed else "0",
+        }.items():
+            options.add_session_config_entry(name, value)
     onnxruntime.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
     return target
 

@@ -14,6 +14,7 @@ from trtc.engines.errors import EngineError
 from trtc.engines.memory import array_at
 from trtc.engines.onnxruntime import onnxruntime
 from trtc.engines.onnxruntime.errors import ORT_ERRORS, engine_error
+from trtc.engines.onnxruntime.raw import element_number, foreign_types, run_raw
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,16 +26,6 @@ if TYPE_CHECKING:
     from trtc.engines.signature import Signature
 
 RUNNING = "running the engine for target cpu"
-
-
-_ELEMENTS = {
-    "bfloat16": 16,
-    "float8_e4m3fn": 17,
-    "float8_e4m3fnuz": 18,
-    "float8_e5m2": 19,
-    "float8_e5m2fnuz": 20,
-}
-"""Numbers of ``onnx.TensorProto.DataType`` for element types that numpy does not know (onnx is not needed here)."""
 
 
 class BoundCall:
@@ -54,7 +45,7 @@ class BoundCall:
         self._lock = Lock()
         self._options = onnxruntime.RunOptions()
         # Element types that numpy does not know cannot pass through `run`; their binding checks the shape itself.
-        self._foreign = any(p.dtype.name in _ELEMENTS for p in (*bucket.inputs.values(), *bucket.outputs.values()))
+        self._foreign = any(element_number(p.dtype) for p in (*bucket.inputs.values(), *bucket.outputs.values()))
         self.enqueue = self._fresh(self._options)
 
     def wait(self) -> LateOutputs:
@@ -76,7 +67,7 @@ class BoundCall:
 
     def _first(self, options: onnxruntime.RunOptions) -> None:
         feeds = {name: array_at(self._slot.buffer, place) for name, place in self._bucket.inputs.items()}
-        _run_into(self._session, feeds, self._bucket, self._slot, options)
+        _run_into(partial(_run_plain, self._session, feeds, options), self._bucket, self._slot)
         bound = self._bind(options)
         with self._lock:
             if self._options is options:
@@ -107,7 +98,9 @@ class BoundCall:
 
 
 class LateCall:
-    """A run with inputs or outputs that cannot lie in the slot: strings, sequences, sizes that the data decides.
+    """A run with inputs or outputs that cannot lie in the slot.
+
+    Those are strings, sequences, elements that share a byte, and sizes that the data decides.
 
     Attributes:
         enqueue: runs, places what has a place, keeps the rest for ``wait``.
@@ -119,6 +112,7 @@ class LateCall:
         self._session = session
         self._bucket = bucket
         self._slot = slot
+        self._types = foreign_types(session)
         self._views = {name: array_at(slot.buffer, place) for name, place in bucket.inputs.items()}
         self._late: LateOutputs = {}
         self._options = onnxruntime.RunOptions()
@@ -137,7 +131,12 @@ class LateCall:
 
     def _run(self, options: onnxruntime.RunOptions) -> None:
         feeds = {**self._views, **self._slot.objects}
-        self._late = _run_into(self._session, feeds, self._bucket, self._slot, options)
+        run = (
+            partial(run_raw, self._session, feeds, self._types, options)
+            if self._types
+            else partial(_run_plain, self._session, feeds, options)
+        )
+        self._late = _run_into(run, self._bucket, self._slot)
 
 
 class OnnxRuntimeEngine:
@@ -198,13 +197,16 @@ def open_graph(path: Path, threads: int, *, spinning: bool = True) -> OnnxRuntim
     return OnnxRuntimeEngine(session)
 
 
-def _run_into(
-    session: onnxruntime.InferenceSession, feeds: dict[str, Any], bucket: Layout, slot: Slot, options: Any
-) -> LateOutputs:
+def _run_plain(
+    session: onnxruntime.InferenceSession, feeds: dict[str, Any], options: Any, names: list[str]
+) -> dict[str, Any]:
+    return dict(zip(names, session.run(names, feeds, options), strict=True))
+
+
+def _run_into(run: Callable[[list[str]], dict[str, Any]], bucket: Layout, slot: Slot) -> LateOutputs:
     """Run unbound, compare the shapes with the plan, copy the placed outputs into the slot, return the others."""
-    names = [*bucket.outputs, *bucket.late]
     try:
-        values = dict(zip(names, session.run(names, feeds, options), strict=True))
+        values = run([*bucket.outputs, *bucket.late])
     except ORT_ERRORS as error:
         raise engine_error(error, RUNNING) from error
     for name, place in bucket.outputs.items():
@@ -219,4 +221,4 @@ def _run_into(
 
 def _element(place: Place) -> Any:
     """Return the element type as ONNX Runtime's binding wants it."""
-    return _ELEMENTS.get(place.dtype.name, place.dtype.type)
+    return element_number(place.dtype) or place.dtype.type

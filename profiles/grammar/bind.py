@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trtc.profiles.dims import Expr, shape_text
+from trtc.profiles.dims import Expr, dim_symbols, shape_text
 from trtc.profiles.errors import ProfileError
 from trtc.profiles.grammar.claims import Claim, common_range, expression_range
-from trtc.profiles.grammar.names import quote_name
+from trtc.profiles.grammar.names import quote_name, unknown_typed
 from trtc.profiles.grammar.values import (
     OPEN,
     InputDims,
@@ -20,26 +20,26 @@ from trtc.profiles.grammar.values import (
     input_axis,
     input_symbols,
 )
-from trtc.profiles.nearest import unknown_name
 from trtc.profiles.ranges import Profile, Range
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 
 def bind_shapes(shapes: ParsedShapes, input_dims: InputDims) -> tuple[Profile, ...]:
     """Make the profiles ``p0``, ``p1`` ... of a model.
 
-    Symbols that the symbol grammar leaves out are open; the per-input grammars must state every dynamic input.
-    Without any shapes there is one profile, with every symbol open.
+    Symbols that the symbol grammar leaves out are open. The per-input grammars must state every dynamic input, but for
+    one whose symbols all stand alone on axes of inputs that have a shape: its ranges follow from those. Without any
+    shapes there is one profile, with every symbol open.
 
     Args:
         shapes: what a grammar returned.
         input_dims: dims of each input, as in the signature; a dim of 0 is a real 0.
 
     Raises:
-        ProfileError: for unknown names, a wrong rank, another size for a static axis, a dynamic input without a
-            shape, or ranges of one symbol that contradict each other.
+        ProfileError: for unknown names, a wrong rank, another size for a static axis, a dynamic axis that no shape
+            tells the size of, or ranges of one symbol that contradict each other.
     """
     symbols = input_symbols(input_dims)
     profiles = []
@@ -87,16 +87,15 @@ def _from_symbols(entries: list[SymbolRange], symbols: Sequence[str], where: str
     for entry in entries:
         if entry.symbol not in symbols:
             raise ProfileError(
-                f"{where}{unknown_name('symbol', entry.symbol, symbols)}; 'trtc inspect MODEL' lists the symbols"
+                f"{where}{unknown_typed('symbol', entry.symbol, symbols)}; 'trtc inspect MODEL' lists the symbols"
             )
     return {entry.symbol: entry.range for entry in entries}
 
 
 def _from_inputs(shapes: list[InputShape], input_dims: InputDims, where: str) -> dict[str, Range]:
-    given = {shape.name: shape for shape in shapes}
+    given = {shape.name for shape in shapes}
     for shape in shapes:
         _check_shape(shape, input_dims, where)
-    _check_missing(given, input_dims, where)
     claims: dict[str, list[Claim]] = {}
     followers: list[tuple[Expr, Claim]] = []
     for shape in shapes:
@@ -108,6 +107,7 @@ def _from_inputs(shapes: list[InputShape], input_dims: InputDims, where: str) ->
                 followers.append((dim, claim))
             else:
                 _check_plain(dim, claim, where)
+    _check_missing({name: dims for name, dims in input_dims.items() if name not in given}, claims.keys(), where)
     ranges = {symbol: common_range(symbol, stated, where) for symbol, stated in claims.items()}
     for expr, claim in followers:
         expression_range(expr, claim, ranges, where)
@@ -117,7 +117,7 @@ def _from_inputs(shapes: list[InputShape], input_dims: InputDims, where: str) ->
 def _check_shape(shape: InputShape, input_dims: InputDims, where: str) -> None:
     if shape.name not in input_dims:
         raise ProfileError(
-            f"{where}{unknown_name('input', shape.name, input_dims)}; 'trtc inspect MODEL' lists the inputs"
+            f"{where}{unknown_typed('input', shape.name, input_dims)}; 'trtc inspect MODEL' lists the inputs"
         )
     dims = input_dims[shape.name]
     if len(dims) != len(shape.dims):
@@ -140,13 +140,17 @@ def _check_plain(dim: int | None, claim: Claim, where: str) -> None:
         )
 
 
-def _check_missing(given: dict[str, InputShape], input_dims: InputDims, where: str) -> None:
-    dynamic = {name: dims for name, dims in input_dims.items() if name not in given and input_symbols({name: dims})}
-    if dynamic:
-        listed = "; ".join(
-            f"{input_axis(name, axis)} ({dim})"
-            for name, dims in dynamic.items()
-            for axis, dim in enumerate(dims)
-            if isinstance(dim, str | Expr)
+def _check_missing(missing: InputDims, known: Collection[str], where: str) -> None:
+    """Refuse axes of inputs without a shape, unless every symbol of the axis has its range from another input."""
+    unknown = [
+        (name, axis, dim)
+        for name, dims in missing.items()
+        for axis, dim in enumerate(dims)
+        if isinstance(dim, str | Expr) and not dim_symbols(dim) <= set(known)
+    ]
+    if unknown:
+        listed = "; ".join(f"{input_axis(name, axis)} ({dim})" for name, axis, dim in unknown)
+        symbols = input_symbols({name: missing[name] for name, _, _ in unknown})
+        raise ProfileError(
+            f"{where}no shape for dynamic dims: {listed}; {ways_to_give(s for s in symbols if s not in known)}"
         )
-        raise ProfileError(f"{where}no shape for dynamic dims: {listed}; {ways_to_give(input_symbols(dynamic))}")

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 
 from trtc.profiles.errors import ProfileError
 from trtc.profiles.grammar.digits import BLANKS, MAX_ENTRIES, shown
+from trtc.profiles.nearest import nearest_name, unknown_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 QUOTES = "'\""
 _PLAIN = frozenset("_./-")
+_READ_OTHERWISE = frozenset(",:'\"")
+"""Characters at which a name that was typed bare may have been cut."""
 
 
 def quote_name(name: str) -> str:
@@ -23,6 +26,14 @@ def quote_name(name: str) -> str:
     if name and all(char.isalnum() or char in _PLAIN for char in name):
         return name
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def unknown_typed(kind: str, name: str, known: Iterable[str]) -> str:
+    """Say that a typed name is unknown, and how to type the nearest one where quotes are what was missing."""
+    names = list(known)
+    near = nearest_name(name, names)
+    hint = f"; put the name in double quotes: {quote_name(near)}" if near and _READ_OTHERWISE & set(near) else ""
+    return unknown_name(kind, name, names) + hint
 
 
 def read_quoted(text: str, start: int) -> tuple[str, int]:

@@ -87,7 +87,8 @@ def serve(build: Callable[..., BuildReport]) -> Iterator[Callable[..., Session]]
     opened: dict[str, Session] = {}
 
     def run(source: Source, **options: Any) -> Session:
-        key = repr((source, sorted(options.items())))
+        content = source.SerializeToString() if isinstance(source, onnx.ModelProto) else source
+        key = repr((content, sorted(options.items())))
         if key not in opened:
             opened[key] = load(build(source, **options).path)
         return opened[key]

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from trtc.compiler import PaddingRefusedError
-from trtc.profiles import CheckError
+from trtc.profiles import CheckError, TrtcError
 
 LINE = {"buckets": ("S=4,8",), "dim": ("B=1..4",)}
 
@@ -203,3 +203,53 @@ def test_padding_holds_the_declared_fill_whatever_ran_before(serve):
     session = serve(graph, dim=("B=1..2",), buckets=("S=8",), pads=("S",), fills=("x=0",), mode="bucket")
     for width in (8, 1, 5, 2, 8, 3):
         assert_array_equal(session.run({"x": np.full((1, width), width, np.float32)})["y"], [width * width])
+
+
+@pytest.mark.case("A request holds values that the experiments never saw")
+@pytest.mark.parametrize("values", [[-2000, -3000], [-3e38, -2e38], [-np.inf, -np.inf], [np.nan, -5]])
+def test_values_outside_of_what_was_shown_run_at_their_exact_sizes(serve, values):
+    """A fill of -1000 is harmless for a maximum of larger values only: others are not padded, and stay right."""
+    graph = "g (float[B,S] x) => (float[B] y) { y = ReduceMax <axes = [1], keepdims = 0> (x) }"
+    session = serve(graph, pads=("S",), fills=("x=-1000",), mode="bucket", dim=("B=1..4", "S=1..8"))
+    x = np.array([values], np.float32)
+    for _ in range(2):
+        assert_array_equal(session.run({"x": x})["y"], [x[0].max()])
+        assert_array_equal(session.run({"x": np.array([[-3, -7]], np.float32)})["y"], [-3])
+
+
+@pytest.mark.case("Nothing to repeat, or nothing but padding")
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0), (0, 0)])
+def test_an_empty_request_of_a_padded_bundle_is_empty(serve, shape):
+    """No row is invented from padding, and a sum over padding alone is 0."""
+    graph = "g (float[B,S] x) => (float[B] y) { y = ReduceL1 <axes = [1], keepdims = 0> (x) }"
+    sizes = {"dim": ("B=0..4", "S=0..8"), "pads": ("B", "S"), "fills": ("x=0",), "mode": "bucket"}
+    session = serve(graph, **sizes)
+    for _ in range(2):
+        assert_array_equal(session.run({"x": np.ones(shape, np.float32)})["y"], np.zeros(shape[0]))
+        assert_array_equal(session.run({"x": np.ones((3, 2), np.float32)})["y"], [2, 2, 2])
+
+
+@pytest.mark.case("Integers, truth values and narrow floats are padded")
+@pytest.mark.parametrize(
+    ("dtype", "row"), [("int64", [3, 1]), ("int32", [3, 1]), ("float16", [3, 1]), ("double", [3, 1]), ("uint8", [3, 1])]
+)
+def test_fills_have_the_inputs_type(serve, dtype, row):
+    """A fill of 0 is a 0 of the type: a maximum of what is not negative stays what it was."""
+    graph = f"g ({dtype}[B,S] x) => ({dtype}[B] y) {{ y = ReduceMax <axes = [1], keepdims = 0> (x) }}"
+    options = {"val_ranges": ("x:[0,9]",), "dim": ("B=1..4", "S=1..8"), "pads": ("S",), "fills": ("x=0",)}
+    session = serve(graph, mode="bucket", **options)
+    x = np.array([row], dtype)
+    assert session.explain({"B": 1, "S": 2}).run_sizes == {"B": 1, "S": 8}
+    got = session.run({"x": x})["y"]
+    assert got.dtype == x.dtype
+    assert_array_equal(got, [3])
+
+
+@pytest.mark.case("A fill that the input's type cannot hold")
+@pytest.mark.parametrize(("dtype", "fill"), [("uint8", "-1"), ("uint8", "256"), ("int64", "0.5"), ("bool", "2")])
+def test_a_fill_that_does_not_fit_is_refused(build, dtype, fill):
+    """Not wrapped, cut or rounded: the message names the input and the fill."""
+    graph = f"g ({dtype}[B,S] x) => ({dtype}[B,S] y) {{ y = Identity (x) }}"
+    with pytest.raises(TrtcError, match="'x'") as error:
+        build(graph, dim=("B=1..4", "S=1..8"), pads=("S",), fills=(f"x={fill}",), mode="bucket")
+    assert fill in str(error.value)

@@ -290,6 +290,14 @@ def test_an_entry_that_is_in_use_is_not_removed(tmp_path: Path) -> None:
     assert entries(cache) == {key("a"), key("c")}
 
 
+def test_a_cache_of_no_bytes_builds_keeps_nothing_and_has_nothing_to_say(tmp_path: Path) -> None:
+    cache = BuildCache(tmp_path / "cache", max_bytes=0)
+    made = cache.get_or_build(key("a"), tmp_path / "a.trtc", Builder())
+    assert made.notes == ()
+    assert not any(path.is_file() for path in (cache.folder / "entries").rglob("*"))
+    assert contents(tmp_path / "a.trtc") == [b"engine"]
+
+
 def test_a_bundle_larger_than_the_cache_is_not_kept_and_a_note_says_so(tmp_path: Path) -> None:
     cache = BuildCache(tmp_path / "cache", max_bytes=100)
     made = cache.get_or_build(key("a"), tmp_path / "a.trtc", Builder())

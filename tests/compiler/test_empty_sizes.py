@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from trtc.compiler.empty_sizes import symbols_that_may_be_empty
+from trtc.compiler.empty_sizes import why_not_empty
 from trtc.compiler.reference import open_reference
 from trtc.compiler.signature import SourceOptions, find_signature
 
@@ -15,7 +15,10 @@ FLOAT = TensorProto.FLOAT
 
 def may_be_empty(model):
     found = find_signature(model, open_reference(model, 1), SourceOptions(), {})
-    return symbols_that_may_be_empty(model, found.signature, found.values, found.base, list(found.workable))
+    return (
+        set(found.workable)
+        - why_not_empty(model, found.signature, found.values, found.base, list(found.workable)).keys()
+    )
 
 
 def lstm(model_of):

@@ -184,6 +184,48 @@ def test_a_masked_mean_is_accepted_and_its_mask_is_named_as_the_guard(masked_mea
     assert "mask guards it by its fill" in evidence.detail
 
 
+def test_an_effect_that_only_full_masks_have_is_found(small_case, ladder_of, make_mask):
+    """A bonus for rows of more than eight without a single 0: generated masks of that size hardly ever are full."""
+    case = small_case(
+        [
+            node("Cast", ["mask"], ["m"], to=TensorProto.FLOAT),
+            node("Mul", ["x", "m"], ["kept"]),
+            node("ReduceSum", ["kept", "axes"], ["total"], keepdims=0),
+            node("ReduceSum", ["m", "axes"], ["count"], keepdims=0),
+            node("ReduceMin", ["m"], ["full"], axes=[1], keepdims=0),
+            node("Greater", ["count", "eight"], ["long"]),
+            node("Cast", ["long"], ["l"], to=TensorProto.FLOAT),
+            node("Mul", ["full", "l"], ["bonus"]),
+            node("Add", ["total", "bonus"], ["y"]),
+        ],
+        {"x": ("float", BY_S), "mask": ("int64", BY_S)},
+        {"y": ("float", ("B",))},
+        {"axes": np.array([1]), "eight": np.float32(8)},
+        ladder=ladder_of({"B": (1, 4), "S": (1, 64)}),
+        make={"mask": make_mask},
+    )
+    (evidence,) = probe_padding(case.subject, case.reference, [right(x=0, mask=0)])
+    assert not evidence.accepted
+
+
+@pytest.mark.parametrize("silence", [1e-2, 1e-4, 1e-6])
+def test_a_threshold_near_zero_is_found(small_case, ladder_of, silence):
+    """The mean, which zeros make smaller, decides whether there is silence."""
+    case = small_case(
+        [
+            node("Abs", ["x"], ["a"]),
+            node("ReduceMean", ["a"], ["mean"], axes=[1], keepdims=0),
+            node("Less", ["mean", "silence"], ["y"]),
+        ],
+        X,
+        {"y": ("bool", ("B",))},
+        {"silence": np.float32(silence)},
+        ladder=ladder_of({"B": (1, 4), "S": (1, 64)}),
+    )
+    (evidence,) = probe_padding(case.subject, case.reference, [right()])
+    assert not evidence.accepted
+
+
 def test_a_mask_filled_with_ones_is_refused(masked_mean):
     (evidence,) = probe_padding(masked_mean.subject, masked_mean.reference, [right(x=0, mask=1)])
     assert not evidence.accepted

@@ -35,6 +35,33 @@ def test_rows_of_a_matrix_product_are_independent(small_case):
     assert evidence.runs > 10
 
 
+@pytest.mark.parametrize("limit", [1e6, 1e9])
+def test_the_domain_of_rows_ends_before_they_influence_each_other(small_case, limit):
+    """Every row is scaled by how often the sum of the whole batch holds a limit that ordinary values never reach."""
+    case = small_case(
+        [
+            node("Abs", ["x"], ["a"]),
+            node("ReduceSum", ["a"], ["sum"], keepdims=0),
+            node("Div", ["sum", "limit"], ["often"]),
+            node("Floor", ["often"], ["whole"]),
+            node("Add", ["whole", "one"], ["scale"]),
+            node("Mul", ["x", "scale"], ["y"]),
+        ],
+        X,
+        Y,
+        {"limit": np.float32(limit), "one": np.float32(1)},
+    )
+    evidence = probe_rows(case.subject, case.reference, "B")
+    assert evidence.accepted
+    assert 1 < evidence.domain["x"].high < limit
+
+
+def test_the_domain_of_rows_holds_every_byte(small_case):
+    case = small_case([node("Neg", ["x"], ["y"])], {"x": ("int8", ("B", 2))}, {"y": ("int8", ("B", 2))})
+    domain = probe_rows(case.subject, case.reference, "B").domain["x"]
+    assert (domain.low, domain.high, domain.rows_nonzero) == (-128, 127, False)
+
+
 @pytest.fixture(scope="module")
 def shared_quantization(small_case):
     return small_case(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 import ml_dtypes
@@ -9,9 +10,9 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from trtc.compiler.packed import pack, unpack
 from trtc.compiler.reference import Unavailable, onnx_evaluator, open_reference
 from trtc.engines.errors import EngineError
+from trtc.engines.packed import pack, unpack
 from trtc.profiles import ModelError
 
 if TYPE_CHECKING:
@@ -129,6 +130,59 @@ def test_the_second_reference_is_refused_beyond_its_seconds(model_of):
     assert "more than 0 s" in found.reason
 
 
+def test_the_second_reference_is_refused_when_its_only_node_takes_too_long(model_of):
+    model = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (FLOAT, ["N"])}, {"y": (FLOAT, ["N"])})
+    feeds = {"x": np.ones(2, np.float32)}
+    second = onnx_evaluator(model, feeds)
+    assert not isinstance(second, Unavailable)
+    second._check_time = late_after(second._check_time, calls=1)
+    with pytest.raises(EngineError, match="more than 2 s"):
+        second.run(feeds)
+
+
+def late_after(check, calls):
+    """Time is over once it was looked at so often."""
+    from trtc.compiler.reference import _TooSlowError
+
+    seen = []
+
+    def look():
+        seen.append(check())
+        if len(seen) >= calls:
+            raise _TooSlowError
+
+    return look
+
+
+def loop(*, scans: bool):
+    """Carry v, and return it from each turn where ``scans``."""
+    info = helper.make_tensor_value_info
+    nodes = [helper.make_node("Identity", [n], [f"{n}_out"]) for n in ("keep", "v", *(["v_copy"] if scans else []))]
+    if scans:
+        nodes.insert(0, helper.make_node("Identity", ["v"], ["v_copy"]))
+    results = [info("keep_out", TensorProto.BOOL, []), info("v_out", FLOAT, [])]
+    body = helper.make_graph(
+        nodes,
+        "body",
+        [info("i", TensorProto.INT64, []), info("keep", TensorProto.BOOL, []), info("v", FLOAT, [])],
+        [*results, *([info("v_copy_out", FLOAT, [])] if scans else [])],
+    )
+    return helper.make_node("Loop", ["turns", "", "x"], ["y", *(["all"] if scans else [])], body=body)
+
+
+@pytest.mark.parametrize("scans", [False, True])
+def test_the_second_reference_is_not_asked_what_the_turns_of_a_loop_return(model_of, scans):
+    inputs = {"turns": (TensorProto.INT64, []), "x": (FLOAT, [])}
+    outputs = {"y": (FLOAT, []), **({"all": (FLOAT, ["K"])} if scans else {})}
+    model = model_of([loop(scans=scans)], inputs, outputs)
+    feeds = {"turns": np.array(3), "x": np.array(2, np.float32)}
+    second = onnx_evaluator(model, feeds)
+    assert isinstance(second, Unavailable) == scans
+    if isinstance(second, Unavailable):
+        assert "scan outputs of a Loop" in second.reason
+    assert open_reference(model, 1).run(feeds)["y"] == 2
+
+
 @pytest.mark.parametrize("dtype", ["int4", "uint4", "int2", "uint2", "float4e2m1"])
 @pytest.mark.parametrize("count", [0, 1, 4, 7])
 def test_small_elements_survive_packing(dtype, count):
@@ -140,3 +194,27 @@ def test_small_elements_survive_packing(dtype, count):
     packed = pack(values, dtype)
     assert packed.nbytes == -(-count * (2 if dtype.endswith("2") and "int" in dtype else 4) // 8)
     assert unpack(packed, dtype, (count,)).tolist() == values.tolist()
+
+
+def test_the_evaluator_keeps_the_warnings_of_its_libraries_to_itself(model_of):
+    nodes = [
+        helper.make_node("Slice", ["x", "none", "none"], ["empty"]),
+        helper.make_node("ReduceMean", ["empty"], ["y"], axes=[0], keepdims=0),
+    ]
+    model = model_of(nodes, {"x": (FLOAT, ["N"])}, {"y": (FLOAT, [])}, {"none": np.array([0])})
+    feeds = {"x": np.ones(2, np.float32)}
+    second = onnx_evaluator(model, feeds)
+    assert not isinstance(second, Unavailable)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        assert np.isnan(second.run(feeds)["y"])
+    assert heard == []
+
+
+def test_the_evaluator_is_not_asked_about_empty_inputs(model_of):
+    node = helper.make_node("ReduceMean", ["x"], ["y"], axes=[0], keepdims=0)
+    model = model_of([node], {"x": (FLOAT, ["N"])}, {"y": (FLOAT, [])})
+    second = onnx_evaluator(model, {"x": np.ones(2, np.float32)})
+    assert not isinstance(second, Unavailable)
+    with pytest.raises(EngineError, match="not asked about empty inputs"):
+        second.run({"x": np.ones(0, np.float32)})

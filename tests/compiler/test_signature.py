@@ -151,7 +151,7 @@ def test_shapes_that_follow_from_values_have_no_relation(model_of, operator, inp
     found = signature_of(model_of([node(operator, list(inputs), ["y"], name="n")], inputs, {"y": (FLOAT, None)}))
     assert found.carries_shape == ("s",)
     assert outputs(found) == ["[?, ?]"]
-    assert any("--val-range s=" in note for note in found.notes)
+    assert any("--val-range 's:[LOW,HIGH]'" in note for note in found.notes)
 
 
 def test_an_unknown_rank_and_a_rank_that_varies_stay_unknown(model_of):

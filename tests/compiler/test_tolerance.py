@@ -38,6 +38,8 @@ def f32(*values: float) -> np.ndarray:
         pytest.param(None, None, id="absent-optionals"),
         pytest.param([{"a": 1.0}], [{"a": 1.0}], id="maps"),
         pytest.param(np.array([1 + 2j], np.complex64), np.array([1 + 2.0001j], np.complex64), id="complex"),
+        pytest.param(f32(100.009), f32(100).astype(np.dtype("f4").newbyteorder("=")), id="another-dtype-object"),
+        pytest.param(np.float16([1]), np.array([1.001], np.dtype("f2").newbyteorder("=")), id="half-dtype-object"),
     ],
 )
 def test_results_that_agree_pass(got, reference):

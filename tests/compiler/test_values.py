@@ -96,6 +96,15 @@ def test_an_index_inside_a_branch_stays_inside_its_table(model_of):
     assert {bool(a) for a in drawn(source, "c", S=1)} == {True, False}
 
 
+def test_an_index_that_the_graph_compares_with_comes_up_although_the_table_is_large(model_of):
+    nodes = [node("Gather", ["table", "i"], ["y"]), node("Equal", ["i", "end"], ["last"])]
+    constants = {"table": np.ones((50000, 1), np.float32), "end": np.array(49407)}
+    model = model_of(nodes, {"i": (INT64, ["B", "S"])}, {"y": (FLOAT, None), "last": (BOOL, None)}, constants)
+    ends = [(ids == 49407).mean() for ids in drawn(source_of(model), "i", B=2, S=20)]
+    assert 0 in ends
+    assert 0 < np.mean(ends) < 0.5
+
+
 def test_an_index_into_an_axis_of_variable_size_follows_that_size(model_of):
     take = node("Gather", ["x", "i"], ["y"], axis=1)
     model = model_of([take], {"x": (FLOAT, ["B", "S"]), "i": (INT64, ["K"])}, {"y": (FLOAT, None)})
@@ -190,6 +199,51 @@ def test_real_samples_are_cut_and_repeated_to_the_asked_sizes(model_of, tmp_path
     assert drawn(source, "a", 1, B=1, S=2)[0].tolist() == [[1, 2]]
     assert drawn(source, "a", 1, B=2, S=5)[0].tolist() == [[1, 2, 3, 1, 2]] * 2
     assert "1 real sample" in source.describe()
+
+
+def test_a_real_sample_with_an_axis_that_the_model_fixes_at_zero_is_used(model_of, tmp_path):
+    model = model_of(
+        [node("Split", ["x", "parts"], ["a", "b"])],
+        {"x": (FLOAT, [0]), "parts": (INT64, [2])},
+        {"a": (FLOAT, None), "b": (FLOAT, None)},
+    )
+    np.savez(tmp_path / "0.npz", x=np.zeros(0, np.float32), parts=np.array([0, 0]))
+    samples = check_samples(load_samples([tmp_path / "0.npz"]), model_inputs(model))
+    source = source_of(model, samples=samples)
+    assert drawn(source, "parts", 1)[0].tolist() == [0, 0]
+    assert drawn(source, "x", 1)[0].shape == (0,)
+
+
+def sequence_model(model_of, dims, nodes, inputs, outputs) -> Model:
+    model = model_of(nodes, inputs, outputs)
+    model.proto.graph.input.append(helper.make_tensor_sequence_value_info("s", FLOAT, dims))
+    model.path.write_bytes(model.proto.SerializeToString())
+    return model
+
+
+def test_items_of_a_sequence_follow_the_sizes_of_the_symbols_that_they_declare(model_of):
+    model = sequence_model(
+        model_of, ["N", 3], [node("SequenceLength", ["s"], ["k"])], {"x": (FLOAT, ["N"])}, {"k": (INT64, [])}
+    )
+    source = source_of(model)
+    assert [item.shape for item in drawn(source, "s", 1, N=5)[0]] == [(5, 3), (5, 3)]
+    renamed = source.rules["s"].renamed({"N": "M"})
+    assert renamed.item == ("M", 3)
+
+
+def test_items_of_a_sequence_that_declares_no_shape_are_small(model_of):
+    model = sequence_model(model_of, None, [node("SequenceLength", ["s"], ["k"])], {}, {"k": (INT64, [])})
+    assert [item.shape for item in drawn(source_of(model), "s", 1)[0]] == [(2,), (2,)]
+
+
+def test_a_position_in_a_sequence_is_one_that_it_has(model_of):
+    nodes = [node("SequenceInsert", ["s", "x", "at"], ["t"]), node("SequenceLength", ["t"], ["k"])]
+    inputs = {"x": (FLOAT, [2]), "at": (INT64, [])}
+    model = sequence_model(model_of, None, nodes, inputs, {"k": (INT64, [])})
+    reference = open_reference(model, 1)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        assert reference.run(source_of(model).feeds({}, rng))["k"] == 3
 
 
 def test_rows_come_from_several_samples_and_stay_together_across_inputs(model_of, tmp_path):

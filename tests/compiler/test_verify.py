@@ -206,12 +206,39 @@ def test_an_engine_that_fails_where_the_reference_fails_too_proves_nothing(maske
         assert (result.ran, result.passed) == (False, False)
 
 
+def test_values_that_the_model_refuses_do_not_count_against_the_engine_with_a_tolerant_reference(masked_sum):
+    references = [Picky(masked_sum.reference, 0), masked_sum.reference]
+    for result in verify_engine(Failing(), masked_sum.subject, references):
+        assert (result.ran, result.passed, result.runs) == (False, False, 0)
+
+
+def test_values_that_the_model_refuses_are_drawn_again(small_case, open_engine):
+    """A divisor of 0 is refused; of the values that are drawn, few are without one."""
+    case = small_case(
+        [node("Div", ["x", "y"], ["z"])],
+        {"x": ("int64", (3,)), "y": ("int64", (3,))},
+        {"z": ("int64", (3,))},
+        make={"y": lambda shape, rng: rng.integers(0, 2, shape)},
+    )
+    (found,) = verify_engine(open_engine(case.proto), case.subject, [case.reference], options=VerifyOptions(seed=1))
+    assert (found.passed, found.runs, found.detail) == (True, 1, "")
+
+
 def test_open_ranges_are_run_at_listed_sizes(small_case, open_engine):
     case = small_case([node("Neg", ["x"], ["y"])], {"x": ("float", BY_S)}, {"y": ("float", BY_S)})
     (result,) = verify_engine(
         open_engine(case.proto), case.subject, [case.reference], options=VerifyOptions(open_sizes=(1, 6, 40))
     )
     assert (result.mode, result.passed, result.runs) == ("exact", True, 3)
+
+
+def test_open_sizes_of_many_symbols_together_do_not_outgrow_memory(small_case, open_engine):
+    """Eight symbols at 17 each would be seven thousand million elements."""
+    axes = tuple("abcdefgh")
+    case = small_case([node("Neg", ["x"], ["y"])], {"x": ("float", axes)}, {"y": ("float", axes)})
+    options = VerifyOptions(open_sizes=(1, 2, 17, 64))
+    (result,) = verify_engine(open_engine(case.proto), case.subject, [case.reference], options=options)
+    assert (result.passed, result.runs) == (True, 2)
 
 
 def test_real_samples_are_run_exact_and_padded(masked_sum, open_engine):

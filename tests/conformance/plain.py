@@ -71,8 +71,6 @@ def _value(value: Any) -> Any:
     if not _foreign(text):
         return value.numpy()
     tensor = onnx.TensorProto(data_type=_TYPES[text], dims=value.shape())
-    bits = {"4": 4, "2": 2}.get(text.split("float4")[-1][-2]) if "float8" not in text else None
-    del bits
     size_bytes = value.tensor_size_in_bytes() if prod(value.shape()) else 0
     tensor.raw_data = ctypes.string_at(value.data_ptr(), size_bytes)
     return numpy_helper.to_array(tensor)

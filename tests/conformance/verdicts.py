@@ -96,6 +96,6 @@ def _difference(expected: Any, got: Any, case: Case) -> str:
     try:
         np.testing.assert_allclose(got, expected, rtol=rtol, atol=case.atol)
     except AssertionError as error:
-        lines = [line for line in str(error).splitlines() if line.startswith(("Mismatched", "Max absolute", "nan", "x and y"))]
-        return "; ".join(lines) or "other values"
+        telling = ("Mismatched", "Max absolute", "nan", "x and y")
+        return "; ".join(line for line in str(error).splitlines() if line.startswith(telling)) or "other values"
     return ""

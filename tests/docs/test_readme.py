@@ -42,8 +42,8 @@ def test_the_tour_shows_the_symbols_that_its_build_command_types(tour):
 
 
 def test_the_tour_builds_buckets_whose_padding_is_proven(tour):
-    assert "padding is neutral along sequence_length" in tour["build"]
-    assert "rows are independent along batch_size" in tour["build"]
+    assert "padding sequence_length on the right, input_ids=0, attention_mask=0: shown in " in tour["build"]
+    assert "rows along batch_size are independent: shown in " in tour["build"]
 
 
 def test_the_tour_builds_without_options_and_says_how_to_get_buckets(tour):

@@ -147,7 +147,7 @@ class Progress:
     step = staticmethod(die_at(count if word == "stage" else 0))
     def stage(self, text): self.step()
     def note(self, text): pass
-    def expect(self, seconds): pass
+    def expect(self, seconds, *, same=True): pass
 
 
 if word == "replace":

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from trtc.engines.bundle import bundle_size_bytes, open_engine, read_manifest, write_bundle
+from trtc.engines.checksum import sealed
 from trtc.engines.errors import BundleError
 from trtc.engines.files import TEMPORARY_PREFIX
 from trtc.engines.manifest import MAX_MANIFEST_BYTES, EngineRecord, Manifest
@@ -286,7 +287,7 @@ def not_json(bundle: Path) -> None:
 
 def outside(bundle: Path) -> None:
     file = bundle / "manifest.json"
-    file.write_text(file.read_text().replace('"blobs/', '"../blobs/'))
+    file.write_bytes(sealed(file.read_bytes().replace(b'"blobs/', b'"../blobs/')))
 
 
 @pytest.mark.parametrize(

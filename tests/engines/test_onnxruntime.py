@@ -157,6 +157,33 @@ def test_weights_inside_branches_are_found_in_the_bundle(tmp_path):
         np.testing.assert_array_equal(found["y"], factor * (x @ WEIGHTS))
 
 
+def test_a_model_that_cannot_be_saved_with_its_weights_apart_is_saved_in_one_file(tmp_path):
+    """A constant in a branch inside a loop: saved beside a weights file, it would be defined twice."""
+    node, boolean, integer = helper.make_node, TensorProto.BOOL, TensorProto.INT64
+    one = node("Constant", [], ["one"], value=numpy_helper.from_array(F(1), "one_value"))
+    more = helper.make_graph([one, node("Add", ["v", "one"], ["more"])], "more", [], [info("more")])
+    same = helper.make_graph([node("Identity", ["v"], ["same"])], "same", [], [info("same")])
+    body = helper.make_graph(
+        [
+            node("Identity", ["go"], ["go_out"]),
+            node("If", ["flag"], ["v_out"], then_branch=more, else_branch=same),
+        ],
+        "body",
+        [info("i", dtype=integer), info("go", dtype=boolean), info("v")],
+        [info("go_out", dtype=boolean), info("v_out")],
+    )
+    loop = node("Loop", ["turns", "", "x"], ["y"], body=body)
+    inputs = [info("turns", dtype=integer), info("flag", dtype=boolean), info("x")]
+    signature = Signature(
+        (TensorSpec("turns", "int64", ()), TensorSpec("flag", "bool", ()), TensorSpec("x", "float", ())),
+        (TensorSpec("y", "float", ()),),
+    )
+    built = build_engine(request(tmp_path, model_of([loop], inputs, [info("y")]), signature))
+    path = placed(built, tmp_path / "bundle")
+    for flag, expected in ((True, 7), (False, 4)):
+        assert run(path, signature, {}, {"turns": 3, "flag": flag, "x": 4})["y"] == expected
+
+
 def test_a_real_model_with_weights_in_nested_branches_runs_from_its_files(tmp_path, silero_path):
     state = TensorSpec("state", "float", (2, "n", 128))
     signature = Signature(

@@ -177,3 +177,23 @@ def test_a_target_that_needs_ranges_refuses_open_symbols_and_lists_them():
 def test_a_target_that_needs_ranges_accepts_closed_ones():
     profiles = bind_shapes(symbol_ranges(["seq=1..8"]), {"ids": ("seq",)})
     assert require_closed(profiles, "tensorrt") is None
+
+
+def test_an_input_without_a_shape_takes_the_ranges_of_its_symbols_from_others():
+    dims = {"ids": ("batch", "seq"), "mask": ("batch", "seq", 4), "twice": (Expr((Term(2, (Step("batch"),)),)),)}
+    assert only_ranges(bind_shapes(triple("ids:1x1", "ids:2x4", "ids:4x8"), dims)) == {
+        "batch": Range(1, 2, 4),
+        "seq": Range(1, 4, 8),
+    }
+
+
+def test_only_the_axes_whose_symbols_no_input_tells_are_demanded():
+    with pytest.raises(ProfileError, match=r"dims: input 'y', axis 1 \(M\); write --dim M=MIN:OPT:MAX,"):
+        bind_shapes(trtexec_shapes([("shapes", "x:1")]), {"x": ("N",), "y": ("N", "M")})
+
+
+@pytest.mark.parametrize(("name", "quoted"), [("in put:0,a", True), ("ids", False), ('a"b', True)])
+def test_quotes_are_offered_where_the_nearest_name_needs_them(name, quoted):
+    with pytest.raises(ProfileError, match="unknown input") as caught:
+        bind_shapes(trtexec_shapes([("shapes", f"{name[:-1].rstrip(',')}z:1")]), {name: ("N",)})
+    assert ("put the name in double quotes: " in str(caught.value)) is quoted

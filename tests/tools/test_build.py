@@ -9,6 +9,10 @@ import pytest
 from onnx import TensorProto, helper
 
 from trtc.engines import read_manifest
+from trtc.profiles import Profile, Range
+from trtc.tools.foreign_flags import one_value_each
+
+PADDED = ["--pad", "seq", "--pad", "batch", "--fill", "input_ids=0", "--fill", "attention_mask=0"]
 
 
 def last_command(out: str) -> list[str]:
@@ -41,8 +45,8 @@ def test_the_ranges_that_are_suggested_can_be_built(trtc, tmp_path):
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), tmp_path / "m.onnx")
     built = trtc("build", tmp_path / "m.onnx", "--measure-seconds", "0")
     (hint,) = [line for line in built.out.splitlines() if line.startswith("hint: ")]
-    words = shlex.split(hint.partition("such as ")[2])
-    assert words == ["--dim", "rows=1..8", "--dim", "width=48..192", "--buckets", "width=48,96,192"]
+    words = shlex.split(built.out.splitlines()[built.out.splitlines().index(hint) + 1])
+    assert words == ["--dim", "rows=1..8", "--dim", "width=48..192"]
     assert trtc("build", tmp_path / "m.onnx", "--measure-seconds", "0", *words).code == 0
 
 
@@ -74,3 +78,44 @@ def test_a_second_build_of_the_same_comes_from_the_cache(trtc, encoder, tmp_path
     second = trtc("build", encoder, "-o", tmp_path / "b.trtc", *words).json
     assert (first["cache_hit"], second["cache_hit"]) == (False, True)
     assert first["manifest"] == second["manifest"]
+
+
+def test_the_padding_that_was_tested_stands_beside_its_verdict(trtc, encoder, tmp_path):
+    said = trtc("build", encoder, "-o", tmp_path / "x.trtc", "--measure-seconds", "0", *PADDED)
+    (line,) = [line for line in said.out.splitlines() if line.startswith("padding seq on") and "batch" not in line]
+    assert line.startswith("padding seq on the right, input_ids=0, attention_mask=0: shown in ")
+    assert "rows along batch are independent: shown in " in said.out
+    manifest = trtc("build", encoder, "-o", tmp_path / "x.trtc", "--measure-seconds", "0", *PADDED, "--json").json
+    assert {rule["symbol"]: rule["side"] for rule in manifest["manifest"]["padding"]} == {
+        "seq": "right",
+        "batch": "rows",
+    }
+
+
+@pytest.mark.parametrize("verb", ["build", "check"])
+def test_buckets_without_padding_are_no_mode(trtc, encoder, verb):
+    said = trtc(verb, encoder, "--mode", "bucket", "--dim", "batch=1..2", "--dim", "seq=1..4")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("--mode bucket needs --pad")
+
+
+def test_several_values_may_follow_one_polygraphy_option(trtc, encoder, tmp_path):
+    shapes = ["--trt-min-shapes", "input_ids:[1,1]", "attention_mask:[1,1]", "--trt-opt-shapes=input_ids:[2,4]",
+              "attention_mask:[2,4]", "--trt-max-shapes", "input_ids:[4,8]", "attention_mask:[4,8]"]  # fmt: skip
+    said = trtc("build", *shapes, encoder, "-o", tmp_path / "x.trtc", "--measure-seconds", "0")
+    assert said.code == 0, said.err
+    assert read_manifest(tmp_path / "x.trtc").ladder.profiles == (
+        Profile("p0", {"batch": Range(1, 2, 4), "seq": Range(1, 4, 8)}),
+    )
+
+
+def test_a_word_after_a_polygraphy_option_that_is_no_shape_is_left_alone():
+    words = ["--trt-min-shapes", "a:[1]", "m.onnx", "b:[1]", "--", "--trt-min-shapes", "a:[1]", "b:[1]"]
+    assert one_value_each(words) == words
+
+
+def test_a_build_with_other_options_is_not_called_the_same(trtc, encoder, tmp_path):
+    words = [encoder, "-o", tmp_path / "x.trtc", "--measure-seconds", "0", "--seed"]
+    trtc("build", *words, "101")
+    assert "a build of this model with other options took " in trtc("build", *words, "102").err
+    assert "the same build took " in trtc("build", *words, "102").err

@@ -8,6 +8,7 @@ from onnx import TensorProto, helper
 
 FIELDS = {
     *("schema", "supported", "problem", "targets", "signature", "sizes", "profiles", "memory", "claims", "notes"),
+    "padding",
 }
 
 
@@ -21,6 +22,10 @@ def test_a_model_that_can_be_built_is_supported(trtc, encoder):
         ("rows", "batch", "accepted"),
         ("padding", "seq", "accepted"),
         ("padding", "seq,batch", "accepted"),
+    ]
+    assert report["padding"] == [
+        {"symbol": "seq", "side": "right", "fills": {"input_ids": 0, "attention_mask": 0}, "accept_error": False},
+        {"symbol": "batch", "side": "rows", "fills": {}, "accept_error": False},
     ]
     assert [m["profile"] for m in report["memory"]] == ["p0", "p1"]
     assert report["memory"][0]["slot_bytes"] < report["memory"][1]["slot_bytes"]
@@ -106,3 +111,18 @@ def test_sizes_that_do_not_run_are_told_with_the_reason(trtc, tmp_path):
 def test_wrong_use_is_not_a_verdict(trtc, encoder, words):
     said = trtc("check", encoder, *words)
     assert (said.code, said.out) == (2, "")
+
+
+def test_the_padding_that_was_asked_for_stands_beside_its_verdict(trtc, tmp_path):
+    onnx.save(mean_over(1), tmp_path / "mean.onnx")
+    said = trtc("check", tmp_path / "mean.onnx", "--pad", "seq:left", "--fill", "x=7")
+    assert said.code == 1
+    assert "\npadding seq on the left, x=7: REFUSED in " in said.out
+    assert trtc("check", tmp_path / "mean.onnx").out.count("padding") == 0
+
+
+def test_why_a_target_is_not_supported_is_said_once(trtc, encoder):
+    said = trtc("check", encoder, "--target", "null")
+    assert said.code == 3
+    assert "have no upper end" in said.err
+    assert "have no upper end" not in said.out

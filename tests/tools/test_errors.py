@@ -233,3 +233,28 @@ def test_an_unknown_verb_offers_the_nearest(trtc):
     said = trtc("rum")
     assert said.code == 2
     assert "did you mean 'run'?" in said.err
+
+
+@pytest.mark.parametrize("verb", ["plan", "bench", "compare", "diff", "serve"])
+def test_a_verb_that_is_planned_says_that_it_is_not_there_yet(trtc, verb):
+    said = trtc(verb, "model.onnx")
+    assert said.code == 2
+    assert f"'trtc {verb}' is not there yet" in said.err
+
+
+def test_a_name_that_was_cut_at_a_comma_is_told_with_its_quotes(trtc, tmp_path, tiny_model):
+    model = tiny_model("n", 2)
+    old, new = model.graph.input[0].name, "in put:0,a"
+    model.graph.input[0].name = new
+    for node in model.graph.node:
+        node.input[:] = [new if name == old else name for name in node.input]
+    onnx.save(model, tmp_path / "m.onnx")
+    said = trtc("build", tmp_path / "m.onnx", "--shapes", "in put:0,a:2x2")
+    assert said.code == 2
+    assert "did you mean 'in put:0,a'?" in said.err
+    assert 'put the name in double quotes: "in put:0,a"' in said.err
+    assert trtc("build", tmp_path / "m.onnx", "--shapes", '"in put:0,a":2x2', "--measure-seconds", "0").code == 0
+
+
+def test_an_input_that_shares_its_symbols_needs_no_shape(trtc, built):
+    assert trtc("run", built, "--shapes=input_ids:2x5").code == 0

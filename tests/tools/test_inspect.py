@@ -6,6 +6,9 @@ import shlex
 
 import onnx
 import pytest
+from onnx import TensorProto, helper
+
+from trtc.tools.recorded import options_text
 
 
 def test_a_model_is_not_run_unasked(trtc, encoder, monkeypatch):
@@ -29,7 +32,7 @@ def test_the_report_of_a_model_has_the_documented_fields(trtc, encoder):
 def test_runs_show_the_sizes_and_how_outputs_follow(trtc, encoder):
     report = trtc("inspect", encoder, "--run", "--json").json
     assert report["ran"] is True
-    assert report["sizes"]["seq"] == {"min": 1, "multiple_of": 1, "max": None, "reason": ""}
+    assert report["sizes"]["seq"] == {"min": 1, "multiple_of": 1, "max": None, "reason": "", "fails_at": None}
     assert [(o["name"], o["dims"]) for o in report["outputs"]] == [
         ("hidden", ["batch", "seq", 4]),
         ("pooled", ["batch", 4]),
@@ -98,11 +101,10 @@ def test_a_bundle_is_shown_with_everything_that_it_says(trtc, built):
     out = trtc("inspect", built).out
     for text in (
         "p1       batch 1..4, seq 1..16",
-        "padding batch: by repeating the last row",
-        "padding seq: on the right, attention_mask with 0, input_ids with 0",
-        "padding is neutral along seq,batch",
-        "input_ids 0..9",
-        "chosen  fits: cpu with onnxruntime",
+        "padding batch by repeating the last row\n",
+        "padding seq on the right, attention_mask=0, input_ids=0: shown in ",
+        "while input_ids is 0..9\n",
+        "876 B  chosen\ncpu: fits: cpu with onnxruntime",
         "ONNX Runtime CPU, optimizations off",
         "requests run exact: nothing was measured",
     ):
@@ -120,3 +122,73 @@ def test_an_option_of_the_other_kind_is_refused(trtc, request, which, option):
 def test_a_real_model_with_unnamed_symbols_can_be_inspected(trtc, ppocr_cls_path):
     report = trtc("inspect", ppocr_cls_path, "--json").json
     assert len({s["symbol"] for s in report["symbols"]}) == 3
+
+
+def test_no_sizes_are_made_up_for_a_model_that_was_not_run(trtc, encoder):
+    assert trtc("inspect", encoder, "--json").json["build_command"] == shlex.join(["trtc", "build", str(encoder)])
+    out = trtc("inspect", encoder).out
+    assert f"\n  {shlex.join(['trtc', 'inspect', str(encoder), '--run'])}\n" in out
+    assert "--dim" not in out
+
+
+def test_the_ranges_of_the_command_stay_inside_what_runs(trtc, tmp_path):
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", "width"])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    table = helper.make_tensor("t", TensorProto.FLOAT, [1, 50], [1.0] * 50)
+    ends = [helper.make_tensor(n, TensorProto.INT64, [1], [v]) for n, v in (("zero", 0), ("axis", 1))]
+    nodes = [
+        helper.make_node("Shape", ["x"], ["size"], start=1),
+        helper.make_node("Slice", ["t", "zero", "size", "axis"], ["row"]),
+        helper.make_node("Add", ["x", "row"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "g", [x], [y], [table, *ends])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), tmp_path / "m.onnx")
+    words = shlex.split(trtc("inspect", tmp_path / "m.onnx", "--run", "--json").json["build_command"])
+    assert words[3:] == ["--dim", "n=1..8", "--dim", "width=1..50"]
+    assert trtc(*words[1:], "--measure-seconds", "0").code == 0
+
+
+def test_options_that_the_runs_needed_are_in_the_command(trtc, encoder):
+    said = trtc("inspect", encoder, "--run", "--val-range", "input_ids:[0,3]", "--json")
+    assert "--val-range 'input_ids:[0,3]'" in said.json["build_command"]
+
+
+def test_a_name_that_cannot_be_typed_is_told_with_the_one_that_stands_for_it(trtc, tmp_path, tiny_model):
+    onnx.save(tiny_model("seq,len=1", 2), tmp_path / "m.onnx")
+    said = trtc("inspect", tmp_path / "m.onnx")
+    assert "dim name 'seq,len=1' cannot be typed in --dim; the symbol is called 'seq_len_1'" in said.err
+
+
+def test_an_unknown_rank_is_called_so(trtc, tmp_path):
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "g", [x], [y])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), tmp_path / "m.onnx")
+    assert "output y: float [...]  (rank unknown)" in trtc("inspect", tmp_path / "m.onnx").out
+
+
+def test_the_options_of_a_bundle_can_be_pasted(trtc, built, encoder, tmp_path):
+    lines = trtc("inspect", built).out.splitlines()
+    words = shlex.split(lines[lines.index("options:") + 1])
+    again = trtc("build", encoder, "-o", tmp_path / "x.trtc", "--measure-seconds", "0", *words, "--json")
+    assert again.code == 0, again.err
+    assert again.json["manifest"]["ladder"] == trtc("inspect", built, "--json").json["manifest"]["ladder"]
+    assert again.json["cache_hit"] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("fill", "in put=0 b=1", ["--fill", "in put=0", "--fill", "b=1"]),
+        ("dim", '"a b"=1..2 c=3', ["--dim", '"a b"=1..2', "--dim", "c=3"]),
+        ("shape", "a[1..2,3],b[4] c[5]", ["--shape", "a[1..2,3],b[4]", "--shape", "c[5]"]),
+        ("trt-min-shapes", "a:[1, 2] b c:[3]", ["--trt-min-shapes", "a:[1, 2]", "--trt-min-shapes", "b c:[3]"]),
+        ("val-range", "a b:[0, 1] c:[2,3]", ["--val-range", "a b:[0, 1]", "--val-range", "c:[2,3]"]),
+        ("trtexec", "--shapes=a b:1x2 --profile=1", ["--shapes=a b:1x2", "--profile=1"]),
+        ("pad", "seq batch:rows", ["--pad", "seq", "--pad", "batch:rows"]),
+        ("accept-padding-error", "yes", ["--accept-padding-error"]),
+        ("samples", "2 paths", []),
+    ],
+)
+def test_recorded_options_are_told_apart(name, text, words):
+    assert shlex.split(options_text({name: text})) == words

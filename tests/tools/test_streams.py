@@ -122,3 +122,20 @@ def test_listing_the_verbs_imports_no_verb():
     assert "trtc.tools.build" not in done.stdout
     assert "trtc.compiler" not in done.stdout
     assert "trtc.runtime" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "fragment"),
+    [
+        (["build", "m.onnx", "--sampels", "x"], "No such option"),
+        (["run", "x.trtc", "--iterations", "0"], "--iterations"),
+        (["bench"], "not there yet"),
+        (["build"], "no model was given"),
+    ],
+)
+def test_all_errors_look_alike(words, fragment):
+    done = process(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("trtc: error: ")
+    assert fragment in done.stderr
+    assert done.stderr.count("\n") == 1
