@@ -29,12 +29,12 @@ from trtc.engines.blobs import SHA256_TEXT, blobs_of
 from trtc.engines.bundle import bundle_size_bytes, write_bundle
 from trtc.engines.cachedir import CACHE_VARIABLE, cache_dir
 from trtc.engines.errors import BundleError
-from trtc.engines.files import lock, unlock, write_file
+from trtc.engines.files import lock, sync_folder, unlock, write_file
 from trtc.engines.manifest_file import manifest_from_bytes, read_manifest_bytes
 from trtc.profiles import HostError, TrtcError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from trtc.engines.files import Access
     from trtc.engines.manifest import Manifest
@@ -261,7 +261,11 @@ class BuildCache:
                 build_s=build_s,
                 notes=built.notes,
             )
-            write_file(self._record(key), msgspec.json.encode(record))
+            # By way of the scratch folder: what a killed builder leaves there is found and removed.
+            written = self.folder / "scratch" / key / ".record"
+            write_file(written, msgspec.json.encode(record))
+            written.replace(self._record(key))
+            sync_folder(self.folder / "records")
         except (TrtcError, OSError) as error:
             self._discard(key)
             return str(error)
@@ -275,8 +279,9 @@ class BuildCache:
         The caller holds the entry that it just wrote, so that one stays too.
         """
         sizes = {name: size_on_disk_bytes(self.folder / "entries" / name) for name in keys_in(self.folder / "entries")}
-        begun = {*keys_in(self.folder / "scratch"), *sizes}
-        leftovers = {key for key in begun if not self._record(key).exists()}
+        scratch = frozenset(keys_in(self.folder / "scratch"))
+        leftovers = {key for key in scratch.union(sizes) if not self._record(key).exists()}
+        self._remove_scratch(scratch - leftovers)
         excess = sum(sizes.values()) - self.max_bytes
         for key in (*leftovers, *(path.stem for path in self._by_use())):
             if excess <= 0 and key not in leftovers:
@@ -292,6 +297,14 @@ class BuildCache:
                 (self.folder / "locks" / key).unlink()
                 excess -= sizes.pop(key, 0)
             finally:
+                unlock(held)
+
+    def _remove_scratch(self, keys: Iterable[str]) -> None:
+        """Remove what builders left that were killed after their entry was finished."""
+        for key in keys:
+            held = lock(self.folder / "locks" / key, "alone", wait=False)
+            if held is not None:
+                shutil.rmtree(self.folder / "scratch" / key, ignore_errors=True)
                 unlock(held)
 
     def _discard(self, key: str) -> None:

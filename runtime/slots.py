@@ -113,7 +113,7 @@ class SlotPool:
         self.closed = ""
         self.ending = False
         self.waiting = 0
-        self.take = self._free.pop
+        self.take: Callable[[], Slot] = self._free.pop
         """Take a free slot at once; IndexError when all are busy."""
         self.put = self._free.append
         """Return a slot whose state is free; then call ``wake`` when anybody is ``waiting``."""

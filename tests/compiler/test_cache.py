@@ -30,7 +30,7 @@ from trtc.engines.manifest import (
     Source,
     encode_manifest,
 )
-from trtc.engines.signature import Signature
+from trtc.engines.signature import Signature, TensorSpec
 from trtc.profiles import HostError, Ladder, ModelError, Profile, Range, UsageError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Builder:
             schema="1.0",
             source=Source(sha256=model_sha256, size_bytes=10, ir_version=10, opsets={}),
             build=BuildRecord(key="1" * 64, trtc="0.1.0", libraries={}, machine={}, options={}),
-            signature=Signature((), ()),
+            signature=Signature((TensorSpec("x", "float", ("batch",)),), ()),
             ladder=Ladder((Profile("p0", {"batch": Range(0, None, None)}),)),
             execution=Execution(),
             engines=(
@@ -318,6 +318,37 @@ def test_what_killed_builders_left_is_removed_by_the_next_build(cache: BuildCach
     unlock(held)
     assert entries(cache) == {key("a"), key("b")}
     assert [path.name for path in (cache.folder / "scratch").iterdir()] == [key("alive")]
+
+
+def test_the_folder_of_a_builder_that_was_killed_after_its_entry_was_finished_is_removed_too(
+    cache: BuildCache, tmp_path: Path
+) -> None:
+    cache.get_or_build(key("a"), tmp_path / "a.trtc", Builder())
+    (cache.folder / "scratch" / key("a")).mkdir()
+    (cache.folder / "scratch" / key("a") / "weights.bin").write_bytes(bytes(1000))
+    in_use = cache.folder / "scratch" / key("c")
+    cache.get_or_build(key("c"), tmp_path / "c.trtc", Builder(b"c"))
+    in_use.mkdir()
+    held = lock(cache.folder / "locks" / key("c"), "alone")
+    cache.get_or_build(key("b"), tmp_path / "b.trtc", Builder(b"b"))
+    unlock(held)
+    assert list((cache.folder / "scratch").iterdir()) == [in_use]
+    assert entries(cache) == {key("a"), key("b"), key("c")}
+
+
+def test_a_record_is_made_where_what_a_killed_builder_leaves_is_found(
+    cache: BuildCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Path] = []
+
+    def seen(path: Path, data: bytes) -> None:
+        written.append(path)
+        path.write_bytes(data)
+
+    monkeypatch.setattr("trtc.compiler.cache.write_file", seen)
+    cache.get_or_build(key("a"), tmp_path / "a.trtc", Builder())
+    assert [path.parent for path in written] == [cache.folder / "scratch" / key("a")]
+    assert [path.name for path in (cache.folder / "records").iterdir()] == [f"{key('a')}.json"]
 
 
 def test_an_entry_that_is_finished_while_leftovers_are_removed_stays(

@@ -29,6 +29,7 @@ from trtc.runtime import Arena, load
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.utime"}
+_OVER = {False: "nothing", True: "an old bundle"}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
@@ -161,9 +162,10 @@ def problems(pristine: Place, folder: Path, number: int) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--every", type=int, default=1, help="kill at every change, or at every so many")
+    parser.add_argument("--over", choices=["nothing", "an old bundle"], help="both when left out")
     given = parser.parse_args()
     status = 0
-    for old in (False, True):
+    for old in [old for old in (False, True) if given.over in {None, _OVER[old]}]:
         start_s = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="trtc-kill-") as work:
             (Path(work) / "pristine").mkdir()
@@ -177,7 +179,7 @@ def main() -> int:
             numbers = range(1, total + 1, given.every)
             bad = {n: found for n in numbers if (found := problems(pristine, Path(work) / f"k{n}", n))}
         figures = {
-            "over": "an old bundle" if old else "nothing",
+            "over": _OVER[old],
             "changes": total,
             "kills": len(numbers),
             "seconds": round(time.monotonic() - start_s, 1),

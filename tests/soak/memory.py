@@ -6,6 +6,7 @@ import ctypes
 import gc
 import resource
 import statistics
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,10 +26,11 @@ class _MallInfo(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Sample:
-    """Memory at one moment at which no call is in flight, in bytes."""
+    """Memory at one moment at which no call is in flight, in bytes; ``blocks``: those that Python handed out, a count."""
 
     resident: int
     malloc: int
+    blocks: int
     arena_in_use: int
     arena_allocations: int
 
@@ -37,13 +39,17 @@ def sample(arena: Arena) -> Sample:
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     stats = arena.stats
-    return Sample(pages * resource.getpagesize(), _malloc_bytes(), stats.in_use_bytes, stats.allocations)
+    blocks = sys.getallocatedblocks()
+    return Sample(pages * resource.getpagesize(), _malloc_bytes(), blocks, stats.in_use_bytes, stats.allocations)
 
 
 def growth(values: Sequence[int]) -> int:
-    """Bytes between the median of the first quarter of some samples and that of the last quarter."""
+    """What lies between the median of the second quarter of some samples and that of the last; the first is warm-up.
+
+    Warm-up takes so long because allocators reach their final size only when each disturbance has met each other one.
+    """
     quarter = max(1, len(values) // 4)
-    return int(statistics.median(values[-quarter:]) - statistics.median(values[:quarter]))
+    return int(statistics.median(values[-quarter:]) - statistics.median(values[quarter : 2 * quarter]))
 
 
 def _malloc_bytes() -> int:

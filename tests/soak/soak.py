@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 RESIDENT_LIMIT_BYTES = 4 * 2**20
 MALLOC_LIMIT_BYTES = 512 * 2**10
+BLOCKS_LIMIT = 2000
 ENCODER_SHARE = 1 / 2000
 RELOAD_EVERY = 5
 """Rounds. Rounds in which nothing is reloaded or kept must reserve nothing."""
@@ -170,6 +171,8 @@ def soak(served: list[Served], arena: Arena, given: argparse.Namespace) -> dict[
         "resident_growth_bytes": growth([s.resident for s in after]),
         "malloc_bytes": [after[0].malloc, after[-1].malloc],
         "malloc_growth_bytes": growth([s.malloc for s in after]),
+        "python_blocks": [after[0].blocks, after[-1].blocks],
+        "python_blocks_growth": growth([s.blocks for s in after]),
         "arena_in_use_bytes": sorted({s.arena_in_use for s in after}),
         "reserved_in_plain_rounds": reserved_in_plain_rounds,
     }
@@ -182,6 +185,8 @@ def verdict(figures: dict[str, Any]) -> list[str]:
         problems.append(f"resident memory grew by {figures['resident_growth_bytes']} bytes")
     if figures["malloc_growth_bytes"] > MALLOC_LIMIT_BYTES:
         problems.append(f"malloc's memory grew by {figures['malloc_growth_bytes']} bytes")
+    if figures["python_blocks_growth"] > BLOCKS_LIMIT:
+        problems.append(f"Python's memory grew by {figures['python_blocks_growth']} blocks")
     if len(figures["arena_in_use_bytes"]) > 1:
         problems.append(f"the arena holds now this and now that: {figures['arena_in_use_bytes']} bytes")
     if figures["reserved_in_plain_rounds"]:
