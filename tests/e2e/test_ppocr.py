@@ -51,7 +51,7 @@ def test_padded_widths_are_refused_with_output_sizes_and_error_named(ppocr_rec_p
     message = str(refused.value)
     assert refused.value.exit_code == 1
     assert f"output {SCORES!r} moved by" in message
-    assert f"{WIDTH} padded=96" in message
+    assert f"{WIDTH} padded=" in message
     assert "allowed is" in message
     assert f"build without --pad {WIDTH}" in message
     assert not (tmp_path / "refused.trtc").exists()

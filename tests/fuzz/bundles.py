@@ -8,7 +8,6 @@ import random
 import shutil
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from trtc.runtime import Arena, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from trtc.runtime import Session
 

@@ -1,7 +1,7 @@
 """Fuzz with coverage feedback (atheris): ``python tests/fuzz/coverage_guided.py manifest -runs=100000 -seed=1``.
 
-Targets: ``manifest``, ``texts``, ``importer``. Options with one dash are libFuzzer's. Inputs that raise anything but our
-errors are written to ``-artifact_prefix``, and the process ends with a code other than 0.
+Targets: ``manifest``, ``texts``, ``importer``. Options with one dash are libFuzzer's. Inputs that raise anything but
+our errors are written to ``-artifact_prefix``, and the process ends with a code other than 0.
 """
 
 from __future__ import annotations
@@ -53,10 +53,8 @@ from trtc.engines.errors import BundleError  # noqa: E402
 work = Path(tempfile.mkdtemp(prefix="trtc-fuzz-")).resolve()
 corpus = work / "corpus"
 corpus.mkdir()
-if target == "manifest":
-    subject = Target(0, [bundle(work, kind) for kind in ("padded", "exact")])
-else:
-    subject = Target(0, work)
+made = [bundle(work, kind) for kind in ("padded", "exact")] if target == "manifest" else work
+subject = Target(0, made)
 for number in range(200):
     (corpus / str(number)).write_bytes(subject.saved(subject.case(number)))
 

@@ -89,7 +89,7 @@ class Importer:
                 return "imported and opened"
             feeds[item.name] = np.ones([d if isinstance(d, int) else 2 for d in item.shape], _ARRAYS[item.type])
         limits = onnxruntime.RunOptions()
-        timer = Timer(RUN_S, partial(setattr, limits, "terminate", True))
+        timer = Timer(RUN_S, partial(stop, limits))
         timer.start()
         try:
             session.run(None, feeds, limits)
@@ -184,6 +184,10 @@ _WHOLE = {1: (-(2**31), 2**31 - 1), 2: (-(2**63), 2**63 - 1), 3: (0, 2**32 - 1),
 """Ranges by C++ type: int32, int64, uint32, uint64, bool."""
 
 
+def stop(limits: onnxruntime.RunOptions) -> None:
+    limits.terminate = True
+
+
 def repeated(descriptor: Any) -> bool:
     return bool(descriptor.is_repeated)
 
@@ -197,5 +201,3 @@ def messages(proto: Message, depth: int = 0) -> list[Message]:
                 for inner in value if repeated(descriptor) else [value]:
                     found += messages(inner, depth + 1)
     return found
-
-

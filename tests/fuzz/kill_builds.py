@@ -1,8 +1,8 @@
 """Kill a build just before each of its changes to the disk: ``python tests/fuzz/kill_builds.py --every 1``.
 
-Changes are seen by an audit hook: files opened for writing, renames, removals, folders made and removed; of the bundle,
-of the cache and of temporary folders. After each kill the bundle must be the old one or the new one, the next build must
-work without help, and what the killed one left in the bundle and in the cache must be gone.
+Changes are seen by an audit hook: files opened for writing, renames, removals, folders made and removed; of the
+bundle, of the cache and of temporary folders. After each kill the bundle must be the old one or the new one, the next
+build must work without help, and what the killed one left in the bundle and in the cache must be gone.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Place:
     def _armed(self, number: int) -> list[int]:
         os.environ["TRTC_CACHE_DIR"] = str(self.cache)
         tempfile.tempdir = str(self.folder / "tmp")
-        os.makedirs(tempfile.tempdir, exist_ok=True)
+        Path(tempfile.tempdir).mkdir(exist_ok=True)
         seen = [0]
         me = os.getpid()
 
@@ -126,11 +126,13 @@ class Place:
 
     def leftovers(self) -> list[str]:
         """Name what a killed build left where trtc looks after things itself."""
-        whole = {f"blobs/{Path(file.path).name}" for engine in read_manifest(self.bundle).engines for file in engine.files}
+        files = [file for engine in read_manifest(self.bundle).engines for file in engine.files]
+        whole = {file.path for file in files}
         inside = {str(p.relative_to(self.bundle)) for p in self.bundle.rglob("*") if p.is_file()}
         extra = inside - whole - {"manifest.json", ".trtc-writer", ".trtc-readers"}
-        cached = [p for p in self.cache.rglob("*") if p.name.startswith(".tmp-")] + list((self.cache / "scratch").iterdir())
-        records = {p.stem for p in (self.cache / "records").iterdir()}
+        cached = [p for p in self.cache.rglob("*") if p.name.startswith(".tmp-")]
+        cached += (self.cache / "scratch").iterdir()
+            (self.cache / "scratch").iterdir()
         cached += [p for p in (self.cache / "entries").iterdir() if p.name not in records]
         return sorted([*extra, *(str(p.relative_to(self.folder)) for p in cached)])
 
@@ -149,7 +151,7 @@ def problems(pristine: Place, folder: Path, number: int) -> list[str]:
         found.append(f"the bundle then serves {rows} rows")
     if place.build(3):
         found.append("the next build failed")
-    elif place.answers() != 3:  # noqa: PLR2004 (as built)
+    elif place.answers() != 3:
         found.append("the next build made a bundle that does not answer")
     if place.build(4):  # another key: its build looks after what others left in the cache
         found.append("the build after that failed")

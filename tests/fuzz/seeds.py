@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from trtc.compiler import BuildOptions, ShapeOptions, build
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FLOAT, INT64, BOOL, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING
 
@@ -50,9 +52,7 @@ def branches() -> onnx.ModelProto:
     ]
     weights = [external("w", [20, 30], location="w.bin", offset=0, length=2400)]
     inputs = [value("x"), value("c", [], BOOL)]
-    return model(
-        nodes, inputs, [value("y")], initializers=weights, opsets={"": 17, "my": 1}, functions=[function]
-    )
+    return model(nodes, inputs, [value("y")], initializers=weights, opsets={"": 17, "my": 1}, functions=[function])
 
 
 def loops() -> onnx.ModelProto:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -42,9 +41,11 @@ def test_edited_input_is_refused_in_words_or_served_right(target, tmp_path):
 PLANTED = {
     "an-error-of-another-kind": (
         "manifest",
-        "import trtc.engines.manifest as m\nfrom trtc.engines.errors import BundleError\nreal = m.check_seal\n"
-        "def check(data):\n    try:\n        real(data)\n    except BundleError:\n        raise IndexError\n"
-        "m.check_seal = check",
+        (
+            "import trtc.engines.manifest as m\nfrom trtc.engines.errors import BundleError\nreal = m.check_seal\n"
+            "def check(data):\n    try:\n        real(data)\n    except BundleError:\n        raise IndexError\n"
+            "m.check_seal = check"
+        ),
         "IndexError",
     ),
     "a-manifest-that-is-not-compared-with-its-checksum": (
@@ -59,8 +60,10 @@ PLANTED = {
     ),
     "a-process-that-dies": (
         "importer",
-        "import os, trtc.compiler.importer as m\nload = m.load_model_bytes\n"
-        "m.load_model_bytes = lambda data, *a: os.abort() if len(data) % 9 == 0 else load(data, *a)",
+        (
+            "import os, trtc.compiler.importer as m\nload = m.load_model_bytes\n"
+            "m.load_model_bytes = lambda data, *a: os.abort() if len(data) % 9 == 0 else load(data, *a)"
+        ),
         "SIGABRT",
     ),
     "memory-without-end": (
@@ -70,22 +73,28 @@ PLANTED = {
     ),
     "external-data-from-anywhere": (
         "importer",
-        "from pathlib import Path\nimport trtc.compiler.external_data as m\n"
-        "Path.is_relative_to = lambda *_: True\nPath.relative_to = lambda self, *_: self\n"
-        "def anywhere(root, parts):\n    import os\n    return os.open(Path(*parts), os.O_RDONLY)\n"
-        "m._open_below = anywhere",
+        (
+            "from pathlib import Path\nimport trtc.compiler.external_data as m\n"
+            "Path.is_relative_to = lambda *_: True\nPath.relative_to = lambda self, *_: self\n"
+            "def anywhere(root, parts):\n    import os\n    return os.open(Path(*parts), os.O_RDONLY)\n"
+            "m._open_below = anywhere"
+        ),
         "a file in the folder of secrets was opened",
     ),
     "digests-that-are-not-compared": (
         "bundles",
-        "import trtc.runtime.loader as m\nopened = m.open_engine\n"
-        "m.open_engine = lambda path, pick, verify: opened(path, pick, verify=False)",
+        (
+            "import trtc.runtime.loader as m\nopened = m.open_engine\n"
+            "m.open_engine = lambda path, pick, verify: opened(path, pick, verify=False)"
+        ),
         "an altered bundle was loaded",
     ),
     "links-that-are-followed": (
         "bundles",
-        "import os, trtc.engines.manifest_file as m\n"
-        "m.open_regular = lambda path, folder=None: os.open(path, os.O_RDONLY | os.O_NONBLOCK, dir_fd=folder)",
+        (
+            "import os, trtc.engines.manifest_file as m\n"
+            "m.open_regular = lambda path, folder=None: os.open(path, os.O_RDONLY | os.O_NONBLOCK, dir_fd=folder)"
+        ),
         "a file in the folder of secrets was opened",
     ),
 }
@@ -97,7 +106,7 @@ def test_a_planted_fault_is_found_and_kept(tmp_path, target, plant, said):
     assert done.returncode == 1, done.stdout + done.stderr
     found = [path.read_text() for path in (tmp_path / "findings").glob("*.txt")]
     assert any(said in text for text in found), found[:2]
-    assert len(os.listdir(tmp_path / "findings")) == 2 * len(found)
+    assert len(list((tmp_path / "findings").iterdir())) == 2 * len(found)
 
 
 def test_a_case_is_the_same_whenever_it_is_made(tmp_path):

