@@ -16,7 +16,7 @@ from trtc.runtime.fit import misfits, pick_profile
 from trtc.runtime.guards import Guard, guards_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from trtc.engines.manifest import Manifest, Mode
     from trtc.engines.protocol import Call, Engine
@@ -91,6 +91,13 @@ class Route:
         self._idle = 0
         for view in self.outputs.values():
             self._idle = getrefcount(view)  # as counted by loops like this one
+
+    def guarded(self, arrays: Sequence[np.ndarray]) -> bool:
+        """Tell whether these values lie where padding was shown to be neutral."""
+        for i, guard in self.guards:  # noqa: SIM110 (a generator costs more than the rest)
+            if not guard.holds(arrays[i]):
+                return False
+        return True
 
     def has_kept_views(self) -> bool:
         """Tell whether anybody else still refers to an output view, directly or through a slice of it."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from trtc.compiler.probes.apart import rows_stay_apart
 from trtc.compiler.probes.cases import PadCase, small_size
 from trtc.compiler.probes.domain import without_zero_rows
 from trtc.compiler.probes.experiment import Experiment
@@ -31,6 +32,9 @@ _JUDGED = frozenset(["plain", "sparse"])
 """The others are neighbours only: values a thousand times out of the ordinary make rounding large in deep models."""
 _ARRANGEMENTS = ((0, 1, 2, 3, 4, 5, 6, 7), (5, 0, 0, 6, 1, 2, 4, 3), (3, 7, 1, 4, 0, 0, 2, 6))
 """Orders in which a pool's rows are put into batches; unlike rows stand side by side, and one repeats."""
+
+
+_APART = "every operator works element by element, so rows cannot meet whatever their values"
 
 
 def probe_rows(subject: Subject, reference: Reference, symbol: str, options: ProbeOptions = _DEFAULTS) -> Evidence:
@@ -72,15 +76,16 @@ def probe_rows(subject: Subject, reference: Reference, symbol: str, options: Pro
     elif not worst.passed:
         reason = f"rows influence each other: {worst.failures()}"
     accepted = worst.passed and not experiment.broken
-    if accepted:
+    apart = accepted and rows_stay_apart(subject, symbol)
+    if accepted and not apart:
         padded.bounds.include_all(widened(padded))
     return msgspec.structs.replace(
         evidence,
         accepted=accepted,
         runs=experiment.runs.count + padded.padded.runs.count,
         findings=worst.findings(),
-        domain=padded.bounds.domain() if accepted else {},
-        detail="; ".join(filter(None, [reason, experiment.broken, experiment.runs.note()])),
+        domain=padded.bounds.domain() if accepted and not apart else {},
+        detail="; ".join(filter(None, [reason, _APART if apart else "", experiment.broken, experiment.runs.note()])),
     )
 
 

@@ -57,9 +57,19 @@ def test_the_domain_of_rows_ends_before_they_influence_each_other(small_case, li
 
 
 def test_the_domain_of_rows_holds_every_byte(small_case):
-    case = small_case([node("Neg", ["x"], ["y"])], {"x": ("int8", ("B", 2))}, {"y": ("int8", ("B", 2))})
+    case = small_case(
+        [node("Transpose", ["x"], ["y"], perm=[0, 1])], {"x": ("int8", ("B", 2))}, {"y": ("int8", ("B", 2))}
+    )
     domain = probe_rows(case.subject, case.reference, "B").domain["x"]
     assert (domain.low, domain.high, domain.rows_nonzero) == (-128, 127, False)
+
+
+def test_rows_that_no_operator_can_bring_together_need_no_domain(small_case):
+    case = small_case([node("Neg", ["x"], ["y"])], {"x": ("int8", ("B", 2))}, {"y": ("int8", ("B", 2))})
+    evidence = probe_rows(case.subject, case.reference, "B")
+    assert evidence.accepted
+    assert not evidence.domain
+    assert "element by element" in evidence.detail
 
 
 @pytest.fixture(scope="module")

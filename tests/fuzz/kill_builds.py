@@ -132,7 +132,7 @@ class Place:
         extra = inside - whole - {"manifest.json", ".trtc-writer", ".trtc-readers"}
         cached = [p for p in self.cache.rglob("*") if p.name.startswith(".tmp-")]
         cached += (self.cache / "scratch").iterdir()
-            (self.cache / "scratch").iterdir()
+        records = {p.stem for p in (self.cache / "records").iterdir()}
         cached += [p for p in (self.cache / "entries").iterdir() if p.name not in records]
         return sorted([*extra, *(str(p.relative_to(self.folder)) for p in cached)])
 

@@ -92,8 +92,9 @@ PLANTED = {
     "links-that-are-followed": (
         "bundles",
         (
-            "import os, trtc.engines.manifest_file as m\n"
-            "m.open_regular = lambda path, folder=None: os.open(path, os.O_RDONLY | os.O_NONBLOCK, dir_fd=folder)"
+            "import os, trtc.engines.blobs as m, trtc.engines.manifest_file as n\n"
+            "def follow(path, folder=None):\n    return os.open(path, os.O_RDONLY | os.O_NONBLOCK, dir_fd=folder)\n"
+            "m.open_regular = n.open_regular = follow"
         ),
         "a file in the folder of secrets was opened",
     ),
@@ -102,7 +103,7 @@ PLANTED = {
 
 @pytest.mark.parametrize(("target", "plant", "said"), PLANTED.values(), ids=PLANTED)
 def test_a_planted_fault_is_found_and_kept(tmp_path, target, plant, said):
-    done = fuzz(target, 100, tmp_path / "findings", plant)
+    done = fuzz(target, 150, tmp_path / "findings", plant)
     assert done.returncode == 1, done.stdout + done.stderr
     found = [path.read_text() for path in (tmp_path / "findings").glob("*.txt")]
     assert any(said in text for text in found), found[:2]

@@ -41,6 +41,6 @@ def test_whatever_a_killed_build_had_done_the_bundle_is_whole_and_the_next_build
     ],
 )
 def test_a_planted_fault_is_noticed(plant, said):
-    code, reports = kill_builds("--every", "10", "--over", "nothing", plant=plant)
+    code, reports = kill_builds("--every", "5", "--over", "nothing", plant=plant)
     assert code == 1
     assert said in json.dumps([report["problems"] for report in reports])
