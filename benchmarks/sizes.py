@@ -89,7 +89,7 @@ def _as_planned(report: Report, bundle: Path, requests: Sequence[Feeds]) -> None
     with load(bundle) as session:
         execution = session.explain().execution
         label = f"{execution.slots} slots of {execution.threads} threads"
-        callers = execution.slots
+        callers = max(2, execution.slots)
         ours: dict[int, list[float]] = {1: [], callers: []}
         peer: dict[int, list[float]] = {1: [], callers: []}
         plain = plain_session(minilm_path())

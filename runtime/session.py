@@ -80,8 +80,8 @@ class Explanation:
         lines = [f"engine {self.engine}"]
         lines += [f"  {'+' if v.fits else '-'} {v.engine}: {v.reason}" for v in self.verdicts]
         lines.append(
-            f"sizes run {'exact' if e.mode == 'exact' else 'padded to the bucket'}, {e.slots} calls at once with "
-            f"{e.threads} threads each" + (f" ({e.reason})" if e.reason else "")
+            f"sizes run {'exact' if e.mode == 'exact' else 'padded to the bucket'}, {_counted(e.slots, 'call')} at "
+            f"once, {_counted(e.threads, 'thread')} each" + (f" ({e.reason})" if e.reason else "")
         )
         if self.profile is not None and self.run_sizes is not None:
             lines.append(f"this request runs in profile {self.profile} at {sizes_text(self.run_sizes)}")
@@ -126,7 +126,7 @@ class Session:
         state = "closed" if self._core.pool.closed else f"engine {self._loaded.record.name}"
         return (
             f"<trtc session of {self._loaded.path}: {state}, {execution.mode} sizes, "
-            f"{execution.slots} slots with {execution.threads} threads each>"
+            f"{_counted(execution.slots, 'slot')}, {_counted(execution.threads, 'thread')} each>"
         )
 
     @property
@@ -278,3 +278,8 @@ class Session:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
+
+
+def _counted(count: int, noun: str) -> str:
+    """Write a count with its noun, such as ``1 call`` or ``2 calls``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -255,7 +255,7 @@ def test_explain_says_which_engine_and_how_sizes_run(path):
         assert str(session.explain()).splitlines() == [
             "engine cpu",
             "  + cpu: fits: cpu with onnxruntime",
-            "sizes run exact, 2 calls at once with 1 threads each",
+            "sizes run exact, 2 calls at once, 1 thread each",
         ]
         found = session.explain({"batch": 9})
         assert (found.profile, found.run_sizes) == ("p1", {"batch": 9})
