@@ -65,7 +65,7 @@ fuzz: $(VENV)/installed $(VENV)/fuzz
 	@$(BIN)/python tests/fuzz/run.py --findings out/findings
 	@$(BIN)/python tests/fuzz/kill_builds.py
 	@for target in manifest texts importer; do \
-	  $(BIN)/python tests/fuzz/coverage_guided.py $$target -runs=500000 -seed=1 -timeout=20 -rss_limit_mb=2048 \
+	  $(BIN)/python tests/fuzz/coverage_guided.py $$target -runs=500000 -seed=1 -timeout=120 -rss_limit_mb=2048 \
 	    -max_len=20000 -verbosity=0 -print_final_stats=1 -artifact_prefix=out/findings/ || exit 1; \
 	done
 	@$(BIN)/python -m pytest -q --hypothesis-profile=long tests/engines/test_manifest.py tests/profiles

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trtc.compiler.passes import (
+    control,
     definitions,
     functions,
     limits,
@@ -46,6 +47,7 @@ PIPELINE: tuple[Pass, ...] = (
     definitions.run,
     order.run,
     shadowing.run,
+    control.run,
     outputs.run,
     output_types.run,
     node_names.run,

@@ -26,7 +26,7 @@ MEMORY_BYTES = 2 * 2**30
 CPU_S = 20
 SILENCE_S = 300
 """Seconds of the clock without a finished case, after which a child counts as hanging; generous on a busy machine."""
-BATCH, WATCHED_BATCH = 250, 50
+BATCH, WATCHED_BATCH = 2000, 50
 FINDING = "finding"
 
 _WATCHED = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate"}

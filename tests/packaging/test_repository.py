@@ -62,7 +62,7 @@ def test_every_make_target_that_a_page_names_exists(repository, page):
     assert set(named) <= set(targets)
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "check", "bench", "conformance"])
+@pytest.mark.parametrize("target", ["demo", "test", "check", "bench", "conformance", "fuzz", "soak"])
 def test_contributors_are_told_about_every_target(repository, target):
     assert f"make {target}" in (repository / "CONTRIBUTING.md").read_text()
 
