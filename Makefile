@@ -97,7 +97,7 @@ $(VENV)/models: requirements/models.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/fuzz: requirements/constraints.txt | $(VENV)/installed
-	@$(PIP) install -c requirements/constraints.txt -e '.[fuzz]'
+	@$(PIP) install -c requirements/constraints.txt --no-build-isolation -e '.[fuzz]'
 	@touch $@
 
 # Static tools cannot read the import hook of an editable install; these links show them the tree as it is imported.
