@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import file_digest
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from trtc.compiler.verify import Padding, VerifyOptions, verify_engine
 from trtc.engines.build import EngineRequest
 from trtc.engines.layout import plan_layout
 from trtc.engines.manifest import BlobFile, EngineRecord, Execution, ProfileMemory, Verification
+from trtc.engines.opening import Opening
 from trtc.engines.registry import backend_for_target
 from trtc.profiles import CheckError, sizes_text
 
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from trtc.compiler.analysis import Analysis
     from trtc.compiler.model import Model
     from trtc.compiler.options import Setting
+    from trtc.compiler.plan import Plan
     from trtc.engines.build import BuiltEngine
     from trtc.engines.manifest import Evidence
     from trtc.engines.protocol import Engine
     from trtc.engines.registry import Backend
-    from trtc.engines.signature import Signature
 
 
 class EngineDiffersError(CheckError):
@@ -73,7 +74,7 @@ def construct(model: Model, analysis: Analysis, evidence: tuple[Evidence, ...], 
         if not backend.computes:
             records.append(_record(backend, built, (), _memory(analysis, {})))
             continue
-        opener = _Opener(backend, built, analysis.plan.signature)
+        opener = _Opener(backend, built, analysis.plan)
         verification = _verify(opener.open(1), analysis, padding, target, setting)
         if measured is None:
             progress.stage("measuring")
@@ -88,16 +89,16 @@ def construct(model: Model, analysis: Analysis, evidence: tuple[Evidence, ...], 
 class _Opener:
     """Opens an engine from its built files, as the runtime will from a bundle."""
 
-    def __init__(self, backend: Backend, built: BuiltEngine, signature: Signature) -> None:
+    def __init__(self, backend: Backend, built: BuiltEngine, plan: Plan) -> None:
         self._backend = backend
-        self._signature = signature
-        self._files = built.files
-        self._record = _record(backend, built, (), ())
+        self._opening = Opening(
+            files=built.files, record=_record(backend, built, (), ()), signature=plan.signature, ladder=plan.ladder
+        )
         self.entry = built.files[built.entry]
 
     def open(self, threads: int, *, spinning: bool = True) -> Engine:
         """Open the engine with a number of threads for each call."""
-        return self._backend.load(self._files, self._record, self._signature, threads, spinning=spinning)
+        return self._backend.load(replace(self._opening, threads=threads, spinning=spinning))
 
 
 def _build(backend: Backend, model: Model, analysis: Analysis, work: Path, threads: int) -> BuiltEngine:

@@ -23,6 +23,7 @@ from trtc.compiler.tolerance import Tolerance
 from trtc.compiler.values import value_source
 from trtc.compiler.verify import Padding, VerifyOptions, verify_engine
 from trtc.engines.bundle import open_engine
+from trtc.engines.opening import Opening
 from trtc.engines.registry import backend_named
 from trtc.profiles import CheckError, UsageError
 from trtc.profiles.grammar import val_ranges
@@ -246,7 +247,16 @@ def _verify(
 
     with open_engine(candidate.path, choose) as reader:
         backend = backend_named(reader.record.backend)
-        engine = backend.load(reader.files, reader.record, reader.manifest.signature, threads)
+        found = reader.manifest
+        engine = backend.load(
+            Opening(
+                files=reader.files,
+                record=reader.record,
+                signature=found.signature,
+                ladder=found.ladder,
+                threads=threads,
+            )
+        )
         try:
             return check(engine)
         finally:

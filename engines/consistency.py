@@ -35,7 +35,8 @@ def contradictions(manifest: Manifest) -> Iterator[str]:
     for derived in manifest.derived:
         if derived.input not in inputs or (derived.symbol is not None and derived.symbol not in symbols):
             yield f"derived input {derived.input!r} ({derived.symbol or derived.kind}) is not in the signature"
-    for name, count in (("slots", manifest.execution.slots), ("threads", manifest.execution.threads)):
+    executions = (manifest.execution, *(e.execution for e in manifest.engines if e.execution is not None))
+    for name, count in ((n, getattr(e, n)) for e in executions for n in ("slots", "threads")):
         if count < 0:
             yield f"execution: {name} is {count}"
 

@@ -115,13 +115,21 @@ class BlobFile(_Record, frozen=True):
 
 
 class Requirements(_Record, frozen=True):
-    """What a host must have: checked before any file is opened. Empty means no demand."""
+    """What a host must have: checked before any file is opened. Empty means no demand.
+
+    ``exact_version``: every part of the library's version must agree, not only major and minor.
+    ``device``: the kind of accelerator, such as ``cuda``. ``compute_capabilities``: those that the engine holds
+    kernels for, such as ``sm89``; one of them must be there.
+    """
 
     system: str = ""
     architecture: str = ""
     library: str = ""
     library_version: str = ""
+    exact_version: bool = False
     cpu_features: tuple[str, ...] = ()
+    device: str = ""
+    compute_capabilities: tuple[str, ...] = ()
 
 
 class ProfileMemory(_Record, frozen=True):
@@ -130,22 +138,6 @@ class ProfileMemory(_Record, frozen=True):
     profile: str
     slot_bytes: int
     scratch_bytes: int = -1
-
-
-class EngineRecord(_Record, frozen=True):
-    """One engine: what it is, what it needs, and what was shown about it."""
-
-    name: str
-    backend: str
-    target: str
-    precision: str
-    entry: str
-    files: tuple[BlobFile, ...]
-    requirements: Requirements
-    verified: bool
-    memory: tuple[ProfileMemory, ...] = ()
-    verification: tuple[Verification, ...] = ()
-    options: dict[str, str] = {}
 
 
 class Execution(_Record, frozen=True):
@@ -160,6 +152,26 @@ class Execution(_Record, frozen=True):
     threads: int = 0
     reason: str = ""
     measured: dict[str, float] = {}
+
+
+class EngineRecord(_Record, frozen=True):
+    """One engine: what it is, what it needs, and what was shown about it.
+
+    ``execution``: how this engine runs, where that differs from the bundle's.
+    """
+
+    name: str
+    backend: str
+    target: str
+    precision: str
+    entry: str
+    files: tuple[BlobFile, ...]
+    requirements: Requirements
+    verified: bool
+    memory: tuple[ProfileMemory, ...] = ()
+    verification: tuple[Verification, ...] = ()
+    options: dict[str, str] = {}
+    execution: Execution | None = None
 
 
 class Manifest(_Record, frozen=True):

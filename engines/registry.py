@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Any
 from trtc.profiles import UsageError, unknown_name
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from trtc.engines.manifest import EngineRecord
+    from trtc.engines.opening import Opening
     from trtc.engines.protocol import Engine
-    from trtc.engines.signature import Signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +45,9 @@ class Backend:
         """Import and return the ``build`` module (compiler only)."""
         return import_module(f"{self.module}.build")
 
-    def load(
-        self, files: dict[str, Path], record: EngineRecord, signature: Signature, threads: int, *, spinning: bool = True
-    ) -> Engine:
-        """Open an engine whose files were checked.
-
-        Args:
-            files: file by its path in the manifest.
-            record: the engine's record.
-            signature: of the bundle.
-            threads: that one call may use.
-            spinning: let idle threads wait actively for more work: faster for a lone call, a waste of processors where
-                calls run at once on more threads than there are processors.
-        """
-        engine: Engine = import_module(f"{self.module}.load").load_engine(
-            files, record, signature, threads, spinning=spinning
-        )
+    def load(self, opening: Opening) -> Engine:
+        """Open an engine whose files were checked."""
+        engine: Engine = import_module(f"{self.module}.load").load_engine(opening)
         return engine
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from trtc.engines.bundle import open_engine
 from trtc.engines.host import this_host
+from trtc.engines.opening import Opening
 from trtc.engines.registry import backend_named
 from trtc.profiles import HostError, UsageError
 from trtc.runtime.arena import Arena, default_arena
@@ -71,13 +72,16 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
         return choose(manifest, host, engine)[0]
 
     with open_engine(folder, pick, verify=verify) as reader:
-        execution = _execution(reader.manifest.execution, host.threads, slots, threads)
+        execution = _execution(reader.record.execution or reader.manifest.execution, host.threads, slots, threads)
         opened = backend_named(reader.record.backend).load(
-            reader.files,
-            reader.record,
-            reader.manifest.signature,
-            execution.threads,
-            spinning=execution.slots * execution.threads <= host.threads,
+            Opening(
+                files=reader.files,
+                record=reader.record,
+                signature=reader.manifest.signature,
+                ladder=reader.manifest.ladder,
+                threads=execution.threads,
+                spinning=execution.slots * execution.threads <= host.threads,
+            )
         )
     options: dict[str, Any] = {"engine": engine, "slots": slots, "threads": threads, "verify": verify}
     memory = arena or (default_arena() if max_memory_bytes is None else Arena(max_memory_bytes))

@@ -13,10 +13,8 @@ from trtc.engines.memory import array_at
 from trtc.engines.signature import numpy_dtype
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from trtc.engines.layout import Layout
-    from trtc.engines.manifest import EngineRecord
+    from trtc.engines.opening import Opening
     from trtc.engines.protocol import LateOutputs, Slot
     from trtc.engines.signature import Signature
 
@@ -62,9 +60,6 @@ class NullEngine:
         """Do nothing: nothing was opened."""
 
 
-def load_engine(
-    files: dict[str, Path], record: EngineRecord, signature: Signature, threads: int, *, spinning: bool = True
-) -> NullEngine:
+def load_engine(opening: Opening) -> NullEngine:
     """Open the null engine."""
-    del files, record, threads, spinning
-    return NullEngine(signature)
+    return NullEngine(opening.signature)

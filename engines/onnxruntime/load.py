@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trtc.engines.layout import Layout, Place
-    from trtc.engines.manifest import EngineRecord
+    from trtc.engines.opening import Opening
     from trtc.engines.protocol import LateOutputs, Slot
-    from trtc.engines.signature import Signature
 
 RUNNING = "running the engine for target cpu"
 
@@ -162,16 +161,13 @@ class OnnxRuntimeEngine:
         self._session = None
 
 
-def load_engine(
-    files: dict[str, Path], record: EngineRecord, signature: Signature, threads: int, *, spinning: bool = True
-) -> OnnxRuntimeEngine:
+def load_engine(opening: Opening) -> OnnxRuntimeEngine:
     """Open an engine whose files were checked.
 
     Raises:
         EngineError: when ONNX Runtime refuses it.
     """
-    del signature
-    return open_graph(files[record.entry], threads, spinning=spinning)
+    return open_graph(opening.files[opening.record.entry], opening.threads, spinning=opening.spinning)
 
 
 def open_graph(path: Path, threads: int, *, spinning: bool = True) -> OnnxRuntimeEngine:
