@@ -38,7 +38,7 @@ def alive() -> Counter[str]:
     found: Counter[str] = Counter()
     for thing in gc.get_objects():
         kind = thing if isinstance(thing, FunctionType) else type(thing)
-        if (kind.__module__ or "").startswith(("trtc.", "onnxruntime.")):
+        if str(kind.__module__).startswith(("trtc.", "onnxruntime.")):
             found[f"{kind.__module__}.{kind.__qualname__}"] += 1
     found["finalizers"] = len(weakref.finalize._registry)
     found["watched"] = len(AT_EXIT) + len(IN_CHILDREN)
