@@ -26,7 +26,7 @@ class Slot(Protocol):
 
 
 class Call(Protocol):
-    """One prepared run: sizes, addresses and everything else were bound once."""
+    """One prepared run: sizes, addresses and everything else were bound once. Whoever runs it holds it meanwhile."""
 
     def enqueue(self) -> None:
         """Submit. A CPU engine has finished when this returns.

@@ -1,7 +1,8 @@
 """Run with ONNX Runtime on the CPU: one session serves all profiles, one binding a route.
 
 The binding object of ONNX Runtime is not thread-safe, the session is: each prepared call owns its binding and is
-used by the one thread that holds its slot.
+used by the one thread that holds its slot. Nothing that a call holds leads back to it, so that the last reference to
+a call, and with it the session of ONNX Runtime, goes when the bundle is closed and not when Python looks for cycles.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
+from weakref import proxy
 
 from trtc.engines.errors import EngineError
-from trtc.engines.memory import array_at
+from trtc.engines.memory import array_at, return_freed_memory
 from trtc.engines.onnxruntime import onnxruntime
 from trtc.engines.onnxruntime.errors import ORT_ERRORS, engine_error
 from trtc.engines.onnxruntime.raw import element_number, foreign_types, run_raw
@@ -62,7 +64,7 @@ class BoundCall:
         stopped.terminate = True
 
     def _fresh(self, options: onnxruntime.RunOptions) -> Callable[[], None]:
-        return self._bind(options) if self._foreign else partial(self._first, options)
+        return self._bind(options) if self._foreign else partial(BoundCall._first, proxy(self), options)
 
     def _first(self, options: onnxruntime.RunOptions) -> None:
         feeds = {name: array_at(self._slot.buffer, place) for name, place in self._bucket.inputs.items()}
@@ -115,7 +117,7 @@ class LateCall:
         self._views = {name: array_at(slot.buffer, place) for name, place in bucket.inputs.items()}
         self._late: LateOutputs = {}
         self._options = onnxruntime.RunOptions()
-        self.enqueue = partial(self._run, self._options)
+        self.enqueue = self._fresh(self._options)
 
     def wait(self) -> LateOutputs:
         """Hand over the outputs that have no place."""
@@ -125,8 +127,11 @@ class LateCall:
     def cancel(self) -> None:
         """Stop the run in progress; the next one starts with options of its own."""
         stopped, self._options = self._options, onnxruntime.RunOptions()
-        self.enqueue = partial(self._run, self._options)
+        self.enqueue = self._fresh(self._options)
         stopped.terminate = True
+
+    def _fresh(self, options: onnxruntime.RunOptions) -> Callable[[], None]:
+        return partial(LateCall._run, proxy(self), options)
 
     def _run(self, options: onnxruntime.RunOptions) -> None:
         feeds = {**self._views, **self._slot.objects}
@@ -157,8 +162,9 @@ class OnnxRuntimeEngine:
         return BoundCall(self._session, bucket, slot)
 
     def close(self) -> None:
-        """Free the session."""
+        """Free the session, and give what it held back to the system."""
         self._session = None
+        return_freed_memory()
 
 
 def load_engine(opening: Opening) -> OnnxRuntimeEngine:
