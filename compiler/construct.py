@@ -17,7 +17,8 @@ from trtc.engines.build import EngineRequest
 from trtc.engines.layout import plan_layout
 from trtc.engines.manifest import BlobFile, EngineRecord, Execution, ProfileMemory, Verification
 from trtc.engines.opening import Opening
-from trtc.engines.registry import backend_for_target
+from trtc.engines.registry import backend_named
+from trtc.engines.target import parse_targets
 from trtc.profiles import CheckError, sizes_text
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from trtc.engines.build import BuiltEngine
     from trtc.engines.manifest import Evidence
     from trtc.engines.protocol import Engine
-    from trtc.engines.registry import Backend
+    from trtc.engines.target import Target
 
 
 class EngineDiffersError(CheckError):
@@ -64,24 +65,24 @@ def construct(model: Model, analysis: Analysis, evidence: tuple[Evidence, ...], 
     measured: Measured | None = None
     padding = Padding(analysis.plan.padding, evidence)
     options, progress = setting.options, setting.progress
-    for target in options.targets:
-        backend = backend_for_target(target)
-        progress.stage(f"building the engine for target {target}")
-        work = setting.folder / target
+    for i, target in enumerate(parse_targets(options.targets)):
+        backend = backend_named(target.backend)
+        progress.stage(f"building the engine for target {target.text}")
+        work = setting.folder / f"engine-{i}"
         work.mkdir()
-        built = _build(backend, model, analysis, work, setting.threads)
+        built = _build(target, model, analysis, work, setting.threads)
         files |= built.files
         if not backend.computes:
-            records.append(_record(backend, built, (), _memory(analysis, {})))
+            records.append(_record(target, built, (), _memory(analysis, {})))
             continue
-        opener = _Opener(backend, built, analysis.plan)
-        verification = _verify(opener.open(1), analysis, padding, target, setting)
+        opener = _Opener(target, built, analysis.plan)
+        verification = _verify(opener.open(1), analysis, padding, target.text, setting)
         if measured is None:
             progress.stage("measuring")
             wanted = MeasureOptions(options.mode, options.measure_s, setting.threads)
             measured = measure(opener.open, analysis.subject, analysis.plan.padding, wanted)
         scratch = _scratch(opener, analysis, measured, setting.folder) if options.measure_s > 0 else {}
-        records.append(_record(backend, built, verification, _memory(analysis, scratch)))
+        records.append(_record(target, built, verification, _memory(analysis, scratch)))
     fallback = Measured(Execution(mode="bucket" if options.mode == "bucket" else "exact"), ())
     return Constructed(tuple(records), files, measured or fallback)
 
@@ -89,10 +90,10 @@ def construct(model: Model, analysis: Analysis, evidence: tuple[Evidence, ...], 
 class _Opener:
     """Opens an engine from its built files, as the runtime will from a bundle."""
 
-    def __init__(self, backend: Backend, built: BuiltEngine, plan: Plan) -> None:
-        self._backend = backend
+    def __init__(self, target: Target, built: BuiltEngine, plan: Plan) -> None:
+        self._backend = backend_named(target.backend)
         self._opening = Opening(
-            files=built.files, record=_record(backend, built, (), ()), signature=plan.signature, ladder=plan.ladder
+            files=built.files, record=_record(target, built, (), ()), signature=plan.signature, ladder=plan.ladder
         )
         self.entry = built.files[built.entry]
 
@@ -101,15 +102,16 @@ class _Opener:
         return self._backend.load(replace(self._opening, threads=threads, spinning=spinning))
 
 
-def _build(backend: Backend, model: Model, analysis: Analysis, work: Path, threads: int) -> BuiltEngine:
+def _build(target: Target, model: Model, analysis: Analysis, work: Path, threads: int) -> BuiltEngine:
     request = EngineRequest(
+        target=target,
         model_path=model.path,
         folder=work,
         signature=analysis.plan.signature,
         ladder=analysis.plan.ladder,
         threads=threads,
     )
-    built: BuiltEngine = backend.build_module().build_engine(request)
+    built: BuiltEngine = backend_named(target.backend).build_module().build_engine(request)
     return built
 
 
@@ -162,7 +164,7 @@ def difference_text(verification: Verification, target: str) -> str:
 
 
 def _record(
-    backend: Backend, built: BuiltEngine, verification: tuple[Verification, ...], memory: tuple[ProfileMemory, ...]
+    target: Target, built: BuiltEngine, verification: tuple[Verification, ...], memory: tuple[ProfileMemory, ...]
 ) -> EngineRecord:
     blobs = []
     for path, file in built.files.items():
@@ -170,9 +172,9 @@ def _record(
             digest = file_digest(stream, "sha256").hexdigest()
         blobs.append(BlobFile(path=path, size_bytes=file.stat().st_size, sha256=digest))
     return EngineRecord(
-        name=backend.target,
-        backend=backend.name,
-        target=backend.target,
+        name=target.name,
+        backend=target.backend,
+        target=target.text,
         precision=built.precision,
         entry=built.entry,
         files=tuple(blobs),

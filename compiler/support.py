@@ -14,7 +14,8 @@ from trtc.compiler.prove import examine
 from trtc.engines.host import this_host
 from trtc.engines.layout import plan_layout
 from trtc.engines.manifest import ProfileMemory
-from trtc.engines.registry import backend_for_target
+from trtc.engines.registry import backend_named
+from trtc.engines.target import parse_targets
 from trtc.profiles import ModelError, ProfileError
 from trtc.profiles.grammar import require_closed
 
@@ -82,8 +83,7 @@ def check_support(model_path: Path, options: BuildOptions, progress: Progress) -
         UsageError: for wrong use, such as a missing file, unknown names or contradictory ranges.
         HostError: when the environment does not fit.
     """
-    for target in options.targets:
-        backend_for_target(target)
+    parse_targets(options.targets)
     with tempfile.TemporaryDirectory(prefix="trtc-check-") as work:
         progress.stage("loading the model")
         try:
@@ -126,15 +126,17 @@ def planned_memory(signature: Signature, profiles: tuple[Profile, ...]) -> tuple
 
 def _targets(profiles: tuple[Profile, ...], options: BuildOptions, problem: str) -> tuple[TargetSupport, ...]:
     found = []
-    for target in options.targets:
-        backend = backend_for_target(target)
+    for target in parse_targets(options.targets):
+        backend = backend_named(target.backend)
         reasons = [problem] if problem else []
         if not backend.installed:
             reasons.append(f"{backend.needs} is not installed: {backend.install}")
-        if backend.needs_ranges:
+        if target.needs_ranges:
             try:
-                require_closed(profiles, target)
+                require_closed(profiles, target.text)
             except ProfileError as error:
                 reasons.append(str(error))
-        found.append(TargetSupport(target, backend.installed, backend.needs_ranges, not reasons, "; ".join(reasons)))
+        found.append(
+            TargetSupport(target.text, backend.installed, target.needs_ranges, not reasons, "; ".join(reasons))
+        )
     return tuple(found)

@@ -10,6 +10,7 @@ from trtc.engines.manifest import Requirements  # noqa: TC001
 
 if TYPE_CHECKING:
     from trtc.engines.signature import Signature
+    from trtc.engines.target import Target
     from trtc.profiles import Ladder
 
 
@@ -18,6 +19,7 @@ class EngineRequest:
     """One engine to build.
 
     Attributes:
+        target: what it is built for.
         model_path: the canonical model; its external data lies beside it.
         folder: an empty private folder for what is built.
         signature: inputs and outputs with their relations.
@@ -26,6 +28,7 @@ class EngineRequest:
         options: of the backend, by name.
     """
 
+    target: Target
     model_path: Path
     folder: Path
     signature: Signature
