@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from trtc.engines.layout import HOST_ALIGNMENT_BYTES
+from trtc.engines.memory import map_host_memory
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trtc.engines.device_stats import DeviceStats
     from trtc.engines.layout import Layout
 
 LateOutputs: TypeAlias = dict[str, Any]
 """Outputs that have no place in the slot: sized by the data, strings, sequences. The caller owns them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """How an engine is driven.
+
+    Attributes:
+        asynchronous: a run is over when ``Call.wait`` has returned; False where it is over when ``enqueue`` has.
+        alignment_bytes: at which it wants every place of a slot to start.
+        map_memory: maps the memory of its slots: takes bytes, returns a writable buffer that is page-aligned and is
+            freed with its last view. A device asks for memory that it can read by itself.
+    """
+
+    asynchronous: bool = False
+    alignment_bytes: int = HOST_ALIGNMENT_BYTES
+    map_memory: Callable[[int], Any] = map_host_memory
+
+
+HOST_TRAITS = Traits()
+"""Of an engine that computes on the processor, in the caller's thread."""
 
 
 class Slot(Protocol):
@@ -29,14 +56,18 @@ class Call(Protocol):
     """One prepared run: sizes, addresses and everything else were bound once."""
 
     def enqueue(self) -> None:
-        """Submit. A CPU engine has finished when this returns.
+        """Submit. Unless the engine is asynchronous (see ``Traits``), the run is over when this returns.
 
         Raises:
             EngineError: the target's own failure, its message attached.
         """
 
     def wait(self) -> LateOutputs:
-        """Wait for the submitted run. Placed outputs are in the slot afterwards; the others are returned."""
+        """Wait for the submitted run. Placed outputs are in the slot afterwards; the others are returned.
+
+        Until then nobody may write the slot, or give its memory away. A call whose submission failed, or was
+        interrupted, must be waited for as well.
+        """
 
     def cancel(self) -> None:
         """Ask the run in progress to stop early; from any thread.
@@ -51,10 +82,18 @@ class Engine(Protocol):
 
     ``prepare`` and the calls of different slots may be used from several threads at once; one call is used by
     one thread at a time.
+
+    Attributes:
+        traits: how it is driven; they never change.
     """
+
+    traits: Traits
 
     def prepare(self, bucket: Layout, slot: Slot) -> Call:
         """Bind one call: ``bucket`` holds the sizes to run at and the place of each tensor in ``slot``."""
 
     def close(self) -> None:
         """Free the engine. No call may be in flight."""
+
+    def device_stats(self) -> DeviceStats | None:
+        """Return what the engine holds on its device; None where it has none of its own."""

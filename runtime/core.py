@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trtc.engines.layout import plan_layout
+from trtc.engines.layout import HOST_ALIGNMENT_BYTES, plan_layout
 from trtc.engines.signature import Signature, numpy_dtype
 from trtc.profiles import RequestError, unknown_name
 from trtc.runtime.errors import MemoryBudgetError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from trtc.engines.manifest import Manifest
+    from trtc.engines.protocol import Traits
     from trtc.runtime.arena import Arena
     from trtc.runtime.cancel import CancelToken
     from trtc.runtime.routes import Route, RouteMaker
@@ -48,13 +49,14 @@ class Core:
         maker: prepares routes.
         arena: gives the memory.
         slots: calls that may run at once.
+        traits: of the engine: what kind of memory, and how it is aligned.
     """
 
-    def __init__(self, manifest: Manifest, maker: RouteMaker, arena: Arena, slots: int) -> None:
+    def __init__(self, manifest: Manifest, maker: RouteMaker, arena: Arena, slots: int, traits: Traits) -> None:
         self.signature = manifest.signature
         self.output_names = tuple(spec.public_name for spec in manifest.signature.outputs)
         self.counters = Counters()
-        self.slot_bytes = planned_slot_bytes(manifest)
+        self.slot_bytes = planned_slot_bytes(manifest, traits.alignment_bytes)
         self.required = tuple(
             spec.name
             for spec in manifest.signature.inputs
@@ -62,6 +64,7 @@ class Core:
         )
         self._maker = maker
         self._arena = arena
+        self._map_memory = traits.map_memory
         # Only single operations that the interpreter lock makes atomic: a finalizer may come in between any two.
         self._aside: deque[tuple[Slot, Route]] = deque()
         self.put_aside = self._aside.append
@@ -70,7 +73,7 @@ class Core:
         held: list[Slot] = []
         try:
             for index in range(slots):
-                held.append(Slot(index, arena.reserve(self.slot_bytes)))  # noqa: PERF401 (undone on failure)
+                held.append(Slot(index, arena.reserve(self.slot_bytes, traits.map_memory)))  # noqa: PERF401 (undone on failure)
         except BaseException:
             for slot in held:
                 arena.release(slot.block)
@@ -237,7 +240,7 @@ class Core:
             return None
         slot, route = self._aside.popleft()
         try:
-            block = self._arena.reserve(slot.block.size_bytes)
+            block = self._arena.reserve(slot.block.size_bytes, self._map_memory)
         except BaseException as error:
             self._aside.append((slot, route))
             if isinstance(error, MemoryBudgetError) and len(self._aside) < len(self.pool.slots):
@@ -252,7 +255,8 @@ class Core:
     ) -> Route:
         plan = self._maker.plan(given, sizes, padded=padded)
         if plan.layout.size_bytes > slot.block.size_bytes:
-            grown = self._arena.reserve(max(plan.layout.size_bytes, slot.block.size_bytes * 3 // 2))
+            wanted = max(plan.layout.size_bytes, slot.block.size_bytes * 3 // 2)
+            grown = self._arena.reserve(wanted, self._map_memory)
             old = slot.block
             slot.replace_memory(grown)
             self._arena.release(old)
@@ -264,7 +268,7 @@ class Core:
         return route
 
 
-def planned_slot_bytes(manifest: Manifest) -> int:
+def planned_slot_bytes(manifest: Manifest, alignment_bytes: int = HOST_ALIGNMENT_BYTES) -> int:
     """Bytes of one slot: the largest layout of all profiles; 0 where maxima are open and slots grow."""
     inputs = tuple(spec for spec in manifest.signature.inputs if spec.used)
     signature = Signature(inputs, manifest.signature.outputs)
@@ -273,5 +277,5 @@ def planned_slot_bytes(manifest: Manifest) -> int:
         bucket = {symbol: size for symbol, size in profile.bucket.items() if size is not None}
         if set(signature.symbols) - bucket.keys():
             return 0
-        needed = max(needed, plan_layout(signature, bucket).size_bytes)
+        needed = max(needed, plan_layout(signature, bucket, alignment_bytes).size_bytes)
     return needed

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from trtc.engines.device_stats import DeviceStats
     from trtc.engines.manifest import EngineRecord, Execution, Manifest
     from trtc.engines.protocol import Engine
     from trtc.engines.signature import Signature
@@ -43,6 +44,7 @@ class SessionStats:
         slot_growths: times that a slot had to take a larger block (open maxima only).
         kept_views: borrowed views that outlived their block.
         lost_leases: borrows that were dropped while open.
+        device: what the engine holds on its device; None where it has none of its own, or was closed.
     """
 
     arena: ArenaStats
@@ -55,6 +57,7 @@ class SessionStats:
     slot_growths: int
     kept_views: int
     lost_leases: int
+    device: DeviceStats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,7 @@ class Session:
         self._engine: Engine | None = loaded.engine
         maker = RouteMaker(loaded.manifest, loaded.engine, loaded.execution.mode)
         self._maker = maker
-        self._core = Core(loaded.manifest, maker, loaded.arena, loaded.execution.slots)
+        self._core = Core(loaded.manifest, maker, loaded.arena, loaded.execution.slots, loaded.engine.traits)
         self._warned = False
         self._closing = Lock()
         # A session that is dropped without `close` still gives its memory back.
@@ -223,6 +226,7 @@ class Session:
             slot_growths=counters.slot_growths,
             kept_views=counters.kept_views,
             lost_leases=counters.lost_leases,
+            device=None if self._engine is None else self._engine.device_stats(),
         )
 
     def withhold(self) -> list[int]:

@@ -15,6 +15,7 @@ from trtc.engines.memory import array_at
 from trtc.engines.onnxruntime import onnxruntime
 from trtc.engines.onnxruntime.errors import ORT_ERRORS, engine_error
 from trtc.engines.onnxruntime.raw import element_number, foreign_types, run_raw
+from trtc.engines.protocol import HOST_TRAITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,6 +142,8 @@ class LateCall:
 class OnnxRuntimeEngine:
     """One ONNX Runtime session, shared by all slots."""
 
+    traits = HOST_TRAITS
+
     def __init__(self, session: onnxruntime.InferenceSession) -> None:
         self._session: onnxruntime.InferenceSession | None = session
 
@@ -159,6 +162,9 @@ class OnnxRuntimeEngine:
     def close(self) -> None:
         """Free the session."""
         self._session = None
+
+    def device_stats(self) -> None:
+        """Return nothing: nothing lies on a device."""
 
 
 def load_engine(opening: Opening) -> OnnxRuntimeEngine:

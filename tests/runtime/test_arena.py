@@ -16,7 +16,7 @@ from trtc.engines.memory import PAGE_BYTES
 from trtc.profiles import HostError
 from trtc.runtime import Arena, MemoryBudgetError
 from trtc.runtime.arena import CHUNK_BYTES
-from trtc.runtime.free_list import FreeList
+from trtc.engines.free_list import FreeList
 
 SIZE = 64
 
