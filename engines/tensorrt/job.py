@@ -1,0 +1,116 @@
+"""One build as plain values: what goes to the process that builds, and what comes back."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """Sizes of the axes of one input: smallest, tuned for, largest."""
+
+    min: tuple[int, ...]
+    opt: tuple[int, ...]
+    max: tuple[int, ...]
+
+
+class ProfileJob(msgspec.Struct, frozen=True):
+    """One optimization profile: its name in the ladder, and the shapes of every input that the graph reads."""
+
+    name: str
+    shapes: dict[str, Bounds]
+
+
+class TensorFact(msgspec.Struct, frozen=True):
+    """One input or output: dtype as ONNX writes it, -1 for sizes that vary, None where even the rank is unknown."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...] | None
+
+
+class BuildJob(msgspec.Struct, frozen=True):
+    """One engine to build.
+
+    Attributes:
+        library: import name of the library.
+        model: path of the ``.onnx`` file.
+        inputs, outputs: as the model's signature has them; the library must see the same.
+        profiles: in the order of the ladder; none only looks whether the library reads the model.
+        output: path of the engine to write.
+        network: name that the engine is given.
+        values: of integer inputs that may decide shapes: lowest, likely, highest.
+        compute_capabilities: such as ``sm89``; empty for the library's own choice.
+        threads: that the builder may use.
+        workspace_bytes, optimization_level, version_compatible, hardware_compatibility, timing_cache: as
+            ``BuilderOptions``.
+    """
+
+    library: str
+    model: str
+    inputs: tuple[TensorFact, ...] = ()
+    outputs: tuple[TensorFact, ...] = ()
+    profiles: tuple[ProfileJob, ...] = ()
+    output: str = ""
+    network: str = "trtc"
+    values: dict[str, tuple[int, int, int]] = {}
+    compute_capabilities: tuple[str, ...] = ()
+    threads: int = 1
+    workspace_bytes: int | None = None
+    optimization_level: int | None = None
+    version_compatible: bool = False
+    hardware_compatibility: str = "none"
+    timing_cache: str = ""
+
+
+class LogLine(msgspec.Struct, frozen=True):
+    """One message of the library: ``INTERNAL_ERROR``, ``ERROR``, ``WARNING``, ``INFO`` or ``VERBOSE``."""
+
+    severity: str
+    text: str
+
+
+class NodeProblem(msgspec.Struct, frozen=True):
+    """Why one node cannot be built.
+
+    Attributes:
+        node: its name; empty where the problem is not one node's.
+        operator: such as ``NonZero``; empty likewise.
+        message: the library's own words, or ours where it has none.
+    """
+
+    node: str
+    operator: str
+    message: str
+
+    def __str__(self) -> str:
+        where = f"node {self.node!r}" + (f" ({self.operator})" if self.operator else "") if self.node else self.operator
+        return f"{where}: {self.message}" if where else self.message
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why a build ended: ``stage`` is ``parse``, ``tensors``, ``options``, ``profiles`` or ``build``."""
+
+    stage: str
+    problems: tuple[NodeProblem, ...]
+
+
+class BuildOutcome(msgspec.Struct, frozen=True, tag=True):
+    """What a build gave.
+
+    Attributes:
+        version: of the library, with its build number.
+        failure: why there is no engine; None when there is one, or when none was asked for.
+        log: messages of the library, those for information included.
+        shape_inputs: inputs whose values decide shapes.
+    """
+
+    version: str
+    failure: Failure | None = None
+    log: tuple[LogLine, ...] = ()
+    shape_inputs: tuple[str, ...] = ()
+
+
+class Step(msgspec.Struct, frozen=True, tag=True):
+    """What the builder is at: shown while it runs, and named if it crashes."""
+
+    step: str
