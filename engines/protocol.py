@@ -89,6 +89,13 @@ class Engine(Protocol):
 
     traits: Traits
 
+    def reserve(self, calls: int) -> None:
+        """Take what so many calls at once need beside their slots, before the first of them.
+
+        Raises:
+            HostError: when it is not there.
+        """
+
     def prepare(self, bucket: Layout, slot: Slot) -> Call:
         """Bind one call: ``bucket`` holds the sizes to run at and the place of each tensor in ``slot``."""
 

@@ -114,6 +114,7 @@ class Session:
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
         self._engine: Engine | None = loaded.engine
+        loaded.engine.reserve(loaded.execution.slots)
         maker = RouteMaker(loaded.manifest, loaded.engine, loaded.execution.mode)
         self._maker = maker
         self._core = Core(loaded.manifest, maker, loaded.arena, loaded.execution.slots, loaded.engine.traits)

@@ -62,6 +62,10 @@ class NullEngine:
     def close(self) -> None:
         """Do nothing: nothing was opened."""
 
+    def reserve(self, calls: int) -> None:
+        """Do nothing: a call needs its slot only."""
+        del calls
+
     def device_stats(self) -> None:
         """Return nothing: nothing lies on a device."""
 

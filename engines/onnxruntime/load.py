@@ -163,6 +163,10 @@ class OnnxRuntimeEngine:
         """Free the session."""
         self._session = None
 
+    def reserve(self, calls: int) -> None:
+        """Do nothing: a call needs its slot only."""
+        del calls
+
     def device_stats(self) -> None:
         """Return nothing: nothing lies on a device."""
 
