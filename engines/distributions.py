@@ -1,4 +1,4 @@
-"""Which distribution brings a library, and in which version. Names of packages and of modules differ for GPU libraries."""
+"""Which distribution brings a library, and in which version: for GPU libraries, packages and modules differ in name."""
 
 from __future__ import annotations
 

@@ -56,7 +56,8 @@ def ask_driver(
         driver = (import_bindings or _bindings)()
     except ImportError as error:
         return GpuSurvey(
-            reason=f"an NVIDIA driver is here, but cuda-bindings, which asks it, cannot be imported ({error}): {INSTALL}",
+            reason=f"an NVIDIA driver is here, but cuda-bindings, which asks it, cannot be imported ({error}): "
+            + INSTALL,
             faulty=True,
         )
     try:

@@ -157,10 +157,12 @@ def _gpu_problem(record: EngineRecord, gpu: Gpu, accelerators: Accelerators, lib
     capabilities = record.requirements.compute_capabilities
     if capabilities and gpu.compute_capability not in capabilities:
         return f"the engine holds kernels for {', '.join(capabilities)} only; rebuild it for {gpu.compute_capability}"
-    major = library.cuda_major if library is not None else None
-    if major is not None and gpu.cuda_version and int(gpu.cuda_version.split(".")[0]) < major:
+    if library is not None and _too_old(gpu, library):
         driver = f"driver {gpu.driver_version}".strip()
-        return f"{driver} runs CUDA {gpu.cuda_version}, and {library.name if library else 'its library'} needs CUDA {major}; update the driver"
+        return (
+            f"{driver} runs CUDA {gpu.cuda_version}, and {library.name} needs CUDA {library.cuda_major}; "
+            "update the driver"
+        )
     free_bytes, needed_bytes = accelerators.free_bytes(gpu), needed_device_bytes(record)
     if free_bytes is not None and needed_bytes > free_bytes:
         return (
@@ -168,6 +170,11 @@ def _gpu_problem(record: EngineRecord, gpu: Gpu, accelerators: Accelerators, lib
             "are free; end other work on that GPU, choose another with device=, or build smaller buckets"
         )
     return ""
+
+
+def _too_old(gpu: Gpu, library: Distribution) -> bool:
+    major, newest = library.cuda_major, gpu.cuda_version.partition(".")[0]
+    return major is not None and newest.isdigit() and int(newest) < major
 
 
 def _free_bytes(gpu: Gpu) -> int | None:
