@@ -15,8 +15,8 @@ from trtc.compiler.repeatable import require_repeatable
 from trtc.compiler.samples import SampleOptions, load_samples
 from trtc.compiler.signature import SourceOptions, find_signature, model_inputs
 from trtc.compiler.tolerance import Tolerance
-from trtc.engines.target import parse_targets
 from trtc.engines.signature import Signature
+from trtc.engines.target import parse_targets
 from trtc.profiles import Ladder, ModelError, Range
 from trtc.profiles.grammar import (
     derived_inputs,

@@ -16,10 +16,22 @@ if TYPE_CHECKING:
     from trtc.engines.signature import Signature
     from trtc.profiles import Ladder
 
+CPU = Target("cpu", "onnxruntime")
+DEFAULTS = BuilderOptions()
 
-def _unheard(text: str) -> None:
+
+def unheard(text: str) -> None:
     """Take what a builder tells, where nobody listens."""
     del text
+
+
+@dataclass(frozen=True, slots=True)
+class ValueBounds:
+    """Values of one input, flat: the lowest of each element, likely ones, the highest."""
+
+    low: tuple[int, ...]
+    likely: tuple[int, ...]
+    high: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +47,7 @@ class EngineRequest:
         options: of the backend, by name.
         target: what it is built for.
         builder: what the builder was told, for backends that have one.
-        shape_values: for inputs whose values decide shapes: the lowest, the likely and the highest value.
+        shape_values: for each profile, bounds of the inputs whose values may decide shapes, where they are known.
         tell: told how far the builder is, such as ``profile 3 of 8``.
     """
 
@@ -45,10 +57,31 @@ class EngineRequest:
     ladder: Ladder
     threads: int = 1
     options: dict[str, str] = field(default_factory=dict)
-    target: Target = Target("cpu", "onnxruntime")
-    builder: BuilderOptions = BuilderOptions()
-    shape_values: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-    tell: Callable[[str], None] = _unheard
+    target: Target = CPU
+    builder: BuilderOptions = DEFAULTS
+    shape_values: tuple[dict[str, ValueBounds], ...] = ()
+    tell: Callable[[str], None] = unheard
+
+
+@dataclass(frozen=True, slots=True)
+class NodeProblem:
+    """Why one node, input or output of a model cannot be built for a target.
+
+    Attributes:
+        node: its name; empty where the problem is not one node's.
+        operator: such as ``NonZero``; ``input 'x'`` for a tensor of the model.
+        message: the library's own words, or ours where it has none.
+    """
+
+    node: str
+    operator: str
+    message: str
+
+    def __str__(self) -> str:
+        where = self.operator
+        if self.node:
+            where = f"node {self.node!r}" + (f" ({self.operator})" if self.operator else "")
+        return f"{where}: {self.message}" if where else self.message
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,17 +16,22 @@ from trtc.engines.errors import EngineError
 from trtc.engines.gpu import DEVICE_KIND
 from trtc.engines.host import this_host
 from trtc.engines.manifest import Requirements
+from trtc.engines.tensorrt.examine import examine
 from trtc.engines.tensorrt.explain import crash_error, failure_error
 from trtc.engines.tensorrt.isolate import isolate
 from trtc.engines.tensorrt.job import BuildJob
+from trtc.engines.tensorrt.locate import located
 from trtc.engines.tensorrt.log import scratch_bytes, weights_bytes
 from trtc.engines.tensorrt.options import refuse_options
 from trtc.engines.tensorrt.process import run_job
+from trtc.engines.tensorrt.rules import all_nodes
 from trtc.engines.tensorrt.shapes import profile_jobs, tensor_facts
 
 if TYPE_CHECKING:
     from trtc.engines.build import EngineRequest
     from trtc.engines.tensorrt.job import BuildOutcome
+
+__all__ = ["build_engine", "examine", "refuse_options"]
 
 NETWORK = "trtc"
 """Name of every engine: a name of the builder's own making would differ between equal builds."""
@@ -50,7 +55,7 @@ def build_engine(request: EngineRequest) -> BuiltEngine:
         outcome = run_job(job, request.folder / "builder.log", request.tell)
         if outcome.failure is not None:
             where, failure = isolate(job, outcome.failure, request.folder, request.tell)
-            raise failure_error(request.target, failure, where)
+            raise failure_error(request.target, located(failure, _operators(job)), where)
     except EngineError as error:
         raise crash_error(request.target, error) from error
     return _as_blob(request, job, outcome)
@@ -65,10 +70,9 @@ def build_job(request: EngineRequest) -> BuildJob:
         model=str(_source(request)),
         inputs=tensor_facts(specs.inputs),
         outputs=tensor_facts(specs.outputs),
-        profiles=profile_jobs(specs, request.ladder, request.target.text),
+        profiles=profile_jobs(request),
         output=str(request.folder / PLAN),
         network=NETWORK,
-        values=request.shape_values,
         compute_capabilities=request.target.compute_capabilities,
         threads=request.threads,
         workspace_bytes=builder.workspace_bytes,
@@ -92,6 +96,11 @@ def _source(request: EngineRequest) -> Path:
     path = request.model_path.with_name("read-inputs.onnx")
     path.write_bytes(proto.SerializeToString(deterministic=True))
     return path
+
+
+def _operators(job: BuildJob) -> dict[str, str]:
+    """Return the operator of each node by its name; the builder leaves both out of its messages."""
+    return {node.name: node.op_type for node in all_nodes(onnx.load(job.model, load_external_data=False).graph)}
 
 
 def _as_blob(request: EngineRequest, job: BuildJob, outcome: BuildOutcome) -> BuiltEngine:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trtc.engines.tensorrt.job import Failure, NodeProblem
+from trtc.engines.build import NodeProblem
+from trtc.engines.tensorrt.job import Failure
 from trtc.engines.tensorrt.log import error_texts, unsupported_settings
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def set_options(library: Any, builder: Any, config: Any, job: BuildJob, logger: 
         # The lean runtime is installed where the engine runs, instead of travelling inside of it as code.
         for name in ("VERSION_COMPATIBLE", "EXCLUDE_LEAN_RUNTIME"):
             config.set_flag(getattr(library.BuilderFlag, name))
-            _expect(problems, name, True, config.get_flag(getattr(library.BuilderFlag, name)))
+            _expect(problems, name, 1, config.get_flag(getattr(library.BuilderFlag, name)))
     if job.hardware_compatibility != "none":
         level = getattr(library.HardwareCompatibilityLevel, _LEVELS[job.hardware_compatibility])
         config.hardware_compatibility_level = level
@@ -75,7 +75,7 @@ def add_profiles(builder: Any, network: Any, config: Any, job: BuildJob, logger:
     problems: list[str] = []
     for i, wanted in enumerate(job.profiles):
         profile = builder.create_optimization_profile()
-        said = _fill(profile, wanted, tensors, job)
+        said = _fill(profile, wanted, tensors)
         if not said:
             before = len(logger.lines)
             index = config.add_optimization_profile(profile)
@@ -85,14 +85,14 @@ def add_profiles(builder: Any, network: Any, config: Any, job: BuildJob, logger:
     return _failure("profiles", problems)
 
 
-def _fill(profile: Any, wanted: ProfileJob, tensors: dict[str, Any], job: BuildJob) -> tuple[str, ...]:
+def _fill(profile: Any, wanted: ProfileJob, tensors: dict[str, Any]) -> tuple[str, ...]:
     problems: list[str] = []
     if unlike := sorted(wanted.shapes.keys() ^ tensors.keys()):
         return (f"ranges and inputs are not of the same names: {', '.join(map(repr, unlike))}",)
     for name, tensor in tensors.items():
         bounds = wanted.shapes[name]
         if tensor.is_shape_tensor:
-            problems += _fill_values(profile, name, prod(tensor.shape), job)
+            problems += _fill_values(profile, wanted, name)
         else:
             profile.set_shape(name, bounds.min, bounds.opt, bounds.max)
             kept = [tuple(shape) for shape in profile.get_shape(name)]
@@ -100,14 +100,14 @@ def _fill(profile: Any, wanted: ProfileJob, tensors: dict[str, Any], job: BuildJ
     return tuple(problems)
 
 
-def _fill_values(profile: Any, name: str, count: int, job: BuildJob) -> list[str]:
-    """Give a shape tensor its values; one range serves all of its elements."""
-    if name not in job.values:
+def _fill_values(profile: Any, wanted: ProfileJob, name: str) -> list[str]:
+    if name not in wanted.values:
         return [f"the values of input {name!r} decide shapes, and no range of them is known"]
-    wanted = [[value] * count for value in job.values[name]]
-    profile.set_shape_input(name, *wanted)
+    bounds = wanted.values[name]
+    profile.set_shape_input(name, bounds.min, bounds.opt, bounds.max)
     problems: list[str] = []
-    _expect(problems, f"values of {name!r}", wanted, [list(values) for values in profile.get_shape_input(name)])
+    kept = [tuple(values) for values in profile.get_shape_input(name)]
+    _expect(problems, f"values of {name!r}", [bounds.min, bounds.opt, bounds.max], kept)
     return problems
 
 

@@ -56,6 +56,11 @@ CAUSES = (
         f"replace the operator in the model, or {TO_CPU}",
     ),
     Cause(
+        re.compile(r"Attention operation was not supported"),
+        ("there is no kernel for Attention at this element type, head size or mask",),
+        f"export the model with attention in single operators (an opset below 23), or {TO_CPU}",
+    ),
+    Cause(
         re.compile(r"MyelinCheckException|compileGraph|Myelin"),
         ("a fault of the library's own compiler with this graph", "control flow inside of control flow"),
         f"simplify the graph around that node, or {TO_CPU}",
@@ -70,6 +75,11 @@ CAUSES = (
         ("the model reads sizes from the values of that input",),
         "say which values it takes: --val-range INPUT:[LOW,HIGH], or give real ones with --samples",
         UsageError,
+    ),
+    Cause(
+        re.compile(r"(kMIN|kOPT|kMAX) values for profile"),
+        ("sizes of one profile do not go together in this model", "values that decide shapes do not fit its sizes"),
+        "check the ranges with trtc check, and give real inputs with --samples where values decide shapes",
     ),
     Cause(
         re.compile(r"in the model, and would be"),

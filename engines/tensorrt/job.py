@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from trtc.engines.build import NodeProblem
+
 
 class Bounds(msgspec.Struct, frozen=True):
-    """Sizes of the axes of one input: smallest, tuned for, largest."""
+    """Sizes of the axes of one input, or values of its elements: smallest, tuned for, largest."""
 
     min: tuple[int, ...]
     opt: tuple[int, ...]
@@ -14,10 +16,17 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class ProfileJob(msgspec.Struct, frozen=True):
-    """One optimization profile: its name in the ladder, and the shapes of every input that the graph reads."""
+    """One optimization profile.
+
+    Attributes:
+        name: in the ladder.
+        shapes: of every input that the graph reads.
+        values: of integer inputs that may decide shapes, flat.
+    """
 
     name: str
     shapes: dict[str, Bounds]
+    values: dict[str, Bounds] = {}
 
 
 class TensorFact(msgspec.Struct, frozen=True):
@@ -38,11 +47,11 @@ class BuildJob(msgspec.Struct, frozen=True):
         profiles: in the order of the ladder; none only looks whether the library reads the model.
         output: path of the engine to write.
         network: name that the engine is given.
-        values: of integer inputs that may decide shapes: lowest, likely, highest.
         compute_capabilities: such as ``sm89``; empty for the library's own choice.
         threads: that the builder may use.
         workspace_bytes, optimization_level, version_compatible, hardware_compatibility, timing_cache: as
             ``BuilderOptions``.
+        operators: to ask the parser about, one by one.
     """
 
     library: str
@@ -52,7 +61,6 @@ class BuildJob(msgspec.Struct, frozen=True):
     profiles: tuple[ProfileJob, ...] = ()
     output: str = ""
     network: str = "trtc"
-    values: dict[str, tuple[int, int, int]] = {}
     compute_capabilities: tuple[str, ...] = ()
     threads: int = 1
     workspace_bytes: int | None = None
@@ -60,6 +68,7 @@ class BuildJob(msgspec.Struct, frozen=True):
     version_compatible: bool = False
     hardware_compatibility: str = "none"
     timing_cache: str = ""
+    operators: tuple[str, ...] = ()
 
 
 class LogLine(msgspec.Struct, frozen=True):
@@ -67,24 +76,6 @@ class LogLine(msgspec.Struct, frozen=True):
 
     severity: str
     text: str
-
-
-class NodeProblem(msgspec.Struct, frozen=True):
-    """Why one node cannot be built.
-
-    Attributes:
-        node: its name; empty where the problem is not one node's.
-        operator: such as ``NonZero``; empty likewise.
-        message: the library's own words, or ours where it has none.
-    """
-
-    node: str
-    operator: str
-    message: str
-
-    def __str__(self) -> str:
-        where = f"node {self.node!r}" + (f" ({self.operator})" if self.operator else "") if self.node else self.operator
-        return f"{where}: {self.message}" if where else self.message
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -102,12 +93,14 @@ class BuildOutcome(msgspec.Struct, frozen=True, tag=True):
         failure: why there is no engine; None when there is one, or when none was asked for.
         log: messages of the library, those for information included.
         shape_inputs: inputs whose values decide shapes.
+        unsupported: operators, of those asked about, that the parser does not know.
     """
 
     version: str
     failure: Failure | None = None
     log: tuple[LogLine, ...] = ()
     shape_inputs: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
 
 
 class Step(msgspec.Struct, frozen=True, tag=True):

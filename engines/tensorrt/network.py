@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trtc.engines.tensorrt.job import Failure, NodeProblem
+from trtc.engines.build import NodeProblem
+from trtc.engines.tensorrt.job import Failure
 from trtc.engines.tensorrt.log import error_texts, unused_inputs
 
 if TYPE_CHECKING:
@@ -29,19 +30,17 @@ ONNX_TYPES = {
 """The library's element types as ONNX writes them."""
 
 
-def parse(library: Any, network: Any, logger: Any, model: str) -> Failure | None:
-    """Fill the network from a model file.
+def parse(parser: Any, logger: Any, model: str) -> Failure | None:
+    """Fill the parser's network from a model file.
 
     Args:
-        library: the module.
-        network: empty.
+        parser: of an empty network.
         logger: a ``KeptLog``.
         model: path of the file; external data lies beside it.
 
     Returns:
         Why it does not parse, node by node; None when it does.
     """
-    parser = library.OnnxParser(network, logger)
     if parser.parse_from_file(model):
         return None
     found = [parser.get_error(i) for i in range(parser.num_errors)]

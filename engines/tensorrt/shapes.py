@@ -11,26 +11,29 @@ from trtc.profiles.grammar import require_closed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trtc.engines.signature import Signature, TensorSpec
-    from trtc.profiles import Ladder, Profile
+    from trtc.engines.build import EngineRequest
+    from trtc.engines.signature import TensorSpec
+    from trtc.profiles import Profile
 
 
-def profile_jobs(signature: Signature, ladder: Ladder, target: str) -> tuple[ProfileJob, ...]:
+def profile_jobs(request: EngineRequest) -> tuple[ProfileJob, ...]:
     """Return one optimization profile for each profile of the ladder, in its order.
 
-    Args:
-        signature: of the model; inputs that no node reads are left out.
-        ladder: closed ranges for every symbol.
-        target: for messages.
+    Inputs that no node reads are left out.
 
     Raises:
         ProfileError: for a symbol without an upper end, or with sizes that one profile cannot bound.
     """
-    require_closed(ladder.profiles, target)
-    specs = [spec for spec in signature.inputs if spec.used]
+    profiles, target = request.ladder.profiles, request.target.text
+    require_closed(profiles, target)
+    specs = [spec for spec in request.signature.inputs if spec.used]
     return tuple(
-        ProfileJob(profile.name, {spec.name: _bounds(spec, profile, target) for spec in specs})
-        for profile in ladder.profiles
+        ProfileJob(
+            profile.name,
+            {spec.name: _bounds(spec, profile, target) for spec in specs},
+            {name: Bounds(v.low, v.likely, v.high) for name, v in values.items()},
+        )
+        for profile, values in zip(profiles, request.shape_values or [{}] * len(profiles), strict=True)
     )
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from trtc.engines.build import NodeProblem
 from trtc.engines.tensorrt.config import add_profiles, set_options
-from trtc.engines.tensorrt.job import BuildJob, BuildOutcome, Failure, NodeProblem, Step
+from trtc.engines.tensorrt.job import BuildJob, BuildOutcome, Failure, Step
 from trtc.engines.tensorrt.library import open_library
 from trtc.engines.tensorrt.log import error_texts, new_logger
 from trtc.engines.tensorrt.network import parse, unlike_tensors
@@ -49,32 +50,31 @@ def build_here(job: BuildJob, tell: Callable[[str], None]) -> BuildOutcome:
     network = builder.create_network(0)
     network.name = job.network
     tell("reading the model")
-    failure = parse(library, network, logger, job.model) or unlike_tensors(network, job, logger)
+    parser = library.OnnxParser(network, logger)
+    unsupported = tuple(name for name in job.operators if not parser.supports_operator(name))
+    failure = parse(parser, logger, job.model)
     shape_inputs: tuple[str, ...] = ()
     if failure is None and job.profiles:
         config = builder.create_builder_config()
+        monitor = _monitor(library, len(job.profiles), tell)  # The config does not keep it alive.
+        config.progress_monitor = monitor
         inputs = [network.get_input(i) for i in range(network.num_inputs)]
         shape_inputs = tuple(tensor.name for tensor in inputs if tensor.is_shape_tensor)
         failure = (
-            set_options(library, builder, config, job, logger)
+            unlike_tensors(network, job, logger)
+            or set_options(library, builder, config, job, logger)
             or add_profiles(builder, network, config, job, logger)
-            or _build(library, builder, network, config, job, logger, tell)
+            or _build(builder, network, config, job, logger)
         )
-    return BuildOutcome(library.__version__, failure, tuple(logger.lines), shape_inputs)
+    return BuildOutcome(library.__version__, failure, tuple(logger.lines), shape_inputs, unsupported)
 
 
-def _build(  # noqa: PLR0913 (the library's own objects, each made with the one before)
-    library: Any, builder: Any, network: Any, config: Any, job: BuildJob, logger: Any, tell: Callable[[str], None]
-) -> Failure | None:
-    monitor = _monitor(library, len(job.profiles), tell)
-    config.progress_monitor = monitor
-    tell("building")
+def _build(builder: Any, network: Any, config: Any, job: BuildJob, logger: Any) -> Failure | None:
     before = len(logger.lines)
     blob = builder.build_serialized_network(network, config)
     if blob is None:
         said = error_texts(logger.lines[before:]) or ("the builder gave no engine and no reason",)
         return Failure("build", tuple(NodeProblem("", "", text) for text in said))
-    tell("writing the engine")
     with Path(job.output).open("xb") as file:
         file.write(memoryview(blob))
     return None
