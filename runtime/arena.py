@@ -74,6 +74,10 @@ class Block:
     _offset: int
 
 
+NO_BLOCK = Block(memoryview(bytearray()), 0, 0, _Chunk(b"", 0, 0, FreeList(0), map_host_memory), 0)
+"""What a slot has that gave its memory back."""
+
+
 class Arena:
     """Memory for calls. All methods may be used from any thread.
 
@@ -139,6 +143,11 @@ class Arena:
             weakref.finalize(view, gone).atexit = False
         if not views:
             gone()
+            if self._lock.acquire(blocking=False):  # else whoever holds the lock reads the note
+                try:
+                    self._drain()
+                finally:
+                    self._lock.release()
 
     @property
     def stats(self) -> ArenaStats:

@@ -11,6 +11,7 @@ import numpy as np
 from trtc.engines.layout import HOST_ALIGNMENT_BYTES, plan_layout
 from trtc.engines.signature import Signature, numpy_dtype
 from trtc.profiles import RequestError, unknown_name
+from trtc.runtime.arena import NO_BLOCK
 from trtc.runtime.errors import MemoryBudgetError
 from trtc.runtime.request import check_request
 from trtc.runtime.route_table import make_room
@@ -211,8 +212,7 @@ class Core:
                 slot, kept = self.pool.wait(None, self._reclaim, closing=True), []
             self._drained.append(slot)  # keeps it: a slot that nobody holds counts as lost
             self._arena.release_after(slot.block, kept)
-            slot.routes.clear()
-            slot.last = None
+            slot.replace_memory(NO_BLOCK)  # a closed session holds nothing, for as long as somebody refers to it
 
     def give_back(self) -> None:
         """Give all memory back without waiting: for a session that was dropped, whose calls are over.

@@ -90,6 +90,7 @@ class Lane:
         self._bindings.clear()
         for block in (self.region, self._scratch):
             self._opened.device.arena.release(block)
+        self.staging.close()
         self.stream.close()
 
 
@@ -143,6 +144,7 @@ class Lanes:
 
     def close(self) -> None:
         """Free every lane."""
+        self._spare.clear()
         while self.all:
             self.all.pop().close()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trtc.engines.errors import EngineError
+from trtc.engines.memory import address_of
 from trtc.profiles import TrtcError
 
 if TYPE_CHECKING:
@@ -95,6 +96,10 @@ class Staging:
             self._memory = StagingMemory(self._device.map_pinned(size_bytes * 5 // 4))
         return self._memory
 
+    def close(self) -> None:
+        """Let go of the memory."""
+        self._memory = None
+
 
 class StagingMemory:
     """Mapped bytes and their address."""
@@ -102,8 +107,6 @@ class StagingMemory:
     __slots__ = ("address", "buffer")
 
     def __init__(self, mapped: Any) -> None:
-        from trtc.engines.memory import address_of
-
         self.buffer = memoryview(mapped)
         self.address = address_of(mapped)
 

@@ -29,7 +29,7 @@ class Counters:
 
 @dataclass(slots=True)
 class Handles:
-    """The library's objects, which must go in this order: contexts (see ``Lane``), engine, runtime, and the log last."""
+    """The library's objects, which must go in this order: contexts (see ``Lane``), engine, runtime, the log last."""
 
     engine: Any
     runtime: Any
