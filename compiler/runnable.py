@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trtc.engines.distributions import find_distribution
 from trtc.engines.gpu import survey_gpus
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ def why_not_here(needs: Requirements) -> str:
     """
     if not needs.device:
         return ""
+    if needs.library and find_distribution(needs.library) is None:
+        return f"the building machine has no {needs.library}"
     survey = survey_gpus()
     if not survey.gpus:
         return f"the building machine has no GPU that can be used: {survey.reason}"

@@ -24,6 +24,7 @@ from trtc.tools.output import (
 )
 from trtc.tools.shape_options import ArgumentOrder, model_options, options_from, shape_options
 from trtc.tools.suggestions import ranges_hint, run_command
+from trtc.tools.verification import unverified_text
 
 if TYPE_CHECKING:
     from trtc.compiler.pipeline import BuildReport
@@ -157,7 +158,7 @@ def show_report(report: BuildReport) -> None:
         said = (
             f"{runs} comparisons with {' and '.join(names)}, largest difference {worst:.2g}"
             if passed
-            else "not verified here"
+            else unverified_text(engine) or "not verified here"
         )
         print_text(f"engine {engine.name}: {said}")
     execution = manifest.execution
