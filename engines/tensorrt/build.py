@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import onnx
 
-from trtc.engines.build import BuiltEngine
+from trtc.engines.build import BuiltEngine, NodeProblem
 from trtc.engines.errors import EngineError
 from trtc.engines.gpu import DEVICE_KIND
 from trtc.engines.host import this_host
@@ -19,11 +19,12 @@ from trtc.engines.manifest import Requirements
 from trtc.engines.tensorrt.examine import examine
 from trtc.engines.tensorrt.explain import crash_error, failure_error
 from trtc.engines.tensorrt.isolate import isolate
-from trtc.engines.tensorrt.job import BuildJob
+from trtc.engines.tensorrt.job import BuildJob, Failure
 from trtc.engines.tensorrt.locate import located
-from trtc.engines.tensorrt.log import scratch_bytes, weights_bytes
+from trtc.engines.tensorrt.log import scratch_bytes, unused_inputs, weights_bytes
 from trtc.engines.tensorrt.options import refuse_options
 from trtc.engines.tensorrt.process import run_job
+from trtc.engines.tensorrt.reach import reaching
 from trtc.engines.tensorrt.rules import all_nodes
 from trtc.engines.tensorrt.shapes import profile_jobs, tensor_facts
 
@@ -58,6 +59,8 @@ def build_engine(request: EngineRequest) -> BuiltEngine:
             raise failure_error(request.target, located(failure, _operators(job)), where)
     except EngineError as error:
         raise crash_error(request.target, error) from error
+    if (failure := _ignored(job, outcome)) is not None:
+        raise failure_error(request.target, failure)
     return _as_blob(request, job, outcome)
 
 
@@ -96,6 +99,14 @@ def _source(request: EngineRequest) -> Path:
     path = request.model_path.with_name("read-inputs.onnx")
     path.write_bytes(proto.SerializeToString(deterministic=True))
     return path
+
+
+def _ignored(job: BuildJob, outcome: BuildOutcome) -> Failure | None:
+    """Find inputs that decide the model's answers and not the engine's: to the library that is only a warning."""
+    unused = unused_inputs(outcome.log)
+    lost = reaching(onnx.load(job.model, load_external_data=False).graph, unused) if unused else ()
+    why = "the library does not use it, so answers would not depend on it"
+    return Failure("tensors", tuple(NodeProblem("", f"input {name!r}", why) for name in lost)) if lost else None
 
 
 def _operators(job: BuildJob) -> dict[str, str]:

@@ -104,7 +104,10 @@ def _fill_values(profile: Any, wanted: ProfileJob, name: str) -> list[str]:
     if name not in wanted.values:
         return [f"the values of input {name!r} decide shapes, and no range of them is known"]
     bounds = wanted.values[name]
-    profile.set_shape_input(name, bounds.min, bounds.opt, bounds.max)
+    try:
+        profile.set_shape_input(name, bounds.min, bounds.opt, bounds.max)
+    except (RuntimeError, ValueError) as error:
+        return [f"values of {name!r}: {error}"]
     problems: list[str] = []
     kept = [tuple(values) for values in profile.get_shape_input(name)]
     _expect(problems, f"values of {name!r}", [bounds.min, bounds.opt, bounds.max], kept)

@@ -11,6 +11,7 @@ import onnx
 from onnx import TensorProto, defs
 
 from trtc.engines.build import NodeProblem, unheard
+from trtc.engines.tensorrt.explain import failure_error
 from trtc.engines.tensorrt.job import BuildJob
 from trtc.engines.tensorrt.process import run_job
 from trtc.engines.tensorrt.rules import Facts, all_nodes, node_problems
@@ -51,12 +52,15 @@ def examine(model: Path, target: Target, folder: Path) -> tuple[NodeProblem, ...
 
     Raises:
         EngineError: when the library crashes over the model.
+        HostError: when it cannot be imported.
     """
     proto = onnx.load(model, load_external_data=False)
     used = {node.op_type for node in all_nodes(proto.graph) if node.domain in ("", "ai.onnx")}
     introduced = _introduced()
     job = BuildJob(library=target.backend, model=str(model), operators=tuple(sorted(used | introduced.keys())))
     outcome = run_job(job, folder / "examine.log", unheard)
+    if outcome.failure is not None and outcome.failure.stage == "host":
+        raise failure_error(target, outcome.failure)
     unsupported = frozenset(outcome.unsupported)
     opset = max((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), default=1)
     facts = Facts(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtc.engines.errors import EngineError
-from trtc.profiles import ModelError, TrtcError, UsageError
+from trtc.profiles import HostError, ModelError, TrtcError, UsageError
 
 if TYPE_CHECKING:
     from trtc.engines.target import Target
@@ -36,7 +36,7 @@ class Cause:
 
 CAUSES = (
     Cause(
-        re.compile(r"OutOfMemory|Requested size was", re.IGNORECASE),
+        re.compile(r"OutOfMemory|Requested size was|within workspace limit", re.IGNORECASE),
         ("--workspace is smaller than one layer needs", "the machine has too little memory left"),
         "give more, such as --workspace 1G, or leave the option out",
         UsageError,
@@ -113,6 +113,8 @@ def failure_error(target: Target, failure: Failure, where: str = "") -> TrtcErro
         failure: what came back.
         where: the profile or the compute capability that fails alone; empty when nothing was isolated.
     """
+    if failure.stage == "host":
+        return HostError(f"target {target.text}: {failure.problems[0]}")
     cause = cause_of(failure)
     shown = "; ".join(str(problem) for problem in failure.problems[:MOST_PROBLEMS])
     more = len(failure.problems) - MOST_PROBLEMS

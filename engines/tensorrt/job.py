@@ -79,7 +79,7 @@ class LogLine(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why a build ended: ``stage`` is ``parse``, ``tensors``, ``options``, ``profiles`` or ``build``."""
+    """Why a build ended: ``stage`` is ``host``, ``parse``, ``tensors``, ``options``, ``profiles`` or ``build``."""
 
     stage: str
     problems: tuple[NodeProblem, ...]

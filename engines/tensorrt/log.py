@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 _NO_DRIVER = "CUDA driver version is insufficient"
 _ECHO = ("While parsing node number", "--- Begin node ---", "--- End node ---", "Node name:")
-_UNUSED = re.compile(r"Unused Input: (.*)")
+_UNUSED = re.compile(
+    r"Unused Input: (.*)|\[RemoveDeadLayers\] Input Tensor (.*) is unused or used only at compile-time"
+)
 _UNSUPPORTED = re.compile(r"(\w+)\(?\)? is unsupported in ")
 _ACTIVATION = re.compile(r"Total Activation Memory: (\d+) bytes")
 _PERSISTENT = re.compile(r"Total Device Persistent Memory: (\d+) bytes")
@@ -50,8 +52,9 @@ def error_texts(lines: Iterable[LogLine]) -> tuple[str, ...]:
 
 
 def unused_inputs(lines: Iterable[LogLine]) -> tuple[str, ...]:
-    """Return the inputs of the model that the library says it does not use: answers would not depend on them."""
-    return tuple(found[1].strip() for line in lines if (found := _UNUSED.match(line.text)))
+    """Return the inputs of the model whose values the engine does not use, as the library says while it builds."""
+    found = [match[1] or match[2] for line in lines if (match := _UNUSED.match(line.text))]
+    return tuple(dict.fromkeys(name.strip() for name in found))
 
 
 def unsupported_settings(lines: Iterable[LogLine]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from trtc.engines.build import NodeProblem
 from trtc.engines.tensorrt.job import Failure
-from trtc.engines.tensorrt.log import error_texts, unused_inputs
+from trtc.engines.tensorrt.log import error_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,21 +59,15 @@ def _telling(text: str) -> str:
     return "the parser has no support for this operator" if said in ("", "false") else said
 
 
-def unlike_tensors(network: Any, job: BuildJob, logger: Any) -> Failure | None:
+def unlike_tensors(network: Any, job: BuildJob) -> Failure | None:
     """Compare the inputs and outputs with those of the model.
 
     Returns:
-        What differs: missing ones, other types (double becomes float without a word), other ranks or sizes, and
-        inputs that the library does not use.
+        What differs: missing ones, other types (double becomes float without a word), other ranks or sizes.
     """
     inputs = {t.name: t for t in (network.get_input(i) for i in range(network.num_inputs))}
     outputs = {t.name: t for t in (network.get_output(i) for i in range(network.num_outputs))}
     problems = [*_unlike("input", job.inputs, inputs), *_unlike("output", job.outputs, outputs)]
-    problems += [
-        NodeProblem("", f"input {name!r}", "the library does not use it, so answers would not depend on it")
-        for name in unused_inputs(logger.lines)
-        if name in inputs
-    ]
     return Failure("tensors", tuple(problems)) if problems else None
 
 

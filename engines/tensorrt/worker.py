@@ -15,6 +15,7 @@ from trtc.engines.tensorrt.job import BuildJob, BuildOutcome, Failure, Step
 from trtc.engines.tensorrt.library import open_library
 from trtc.engines.tensorrt.log import error_texts, new_logger
 from trtc.engines.tensorrt.network import parse, unlike_tensors
+from trtc.profiles import HostError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,11 @@ def main() -> None:
         answers.write(msgspec.json.encode(Step(text)) + b"\n")
 
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=BuildJob)
-    answers.write(msgspec.json.encode(build_here(job, tell)) + b"\n")
+    try:
+        outcome = build_here(job, tell)
+    except HostError as error:
+        outcome = BuildOutcome("", Failure("host", (NodeProblem("", "", str(error)),)))
+    answers.write(msgspec.json.encode(outcome) + b"\n")
 
 
 def build_here(job: BuildJob, tell: Callable[[str], None]) -> BuildOutcome:
@@ -61,7 +66,7 @@ def build_here(job: BuildJob, tell: Callable[[str], None]) -> BuildOutcome:
         inputs = [network.get_input(i) for i in range(network.num_inputs)]
         shape_inputs = tuple(tensor.name for tensor in inputs if tensor.is_shape_tensor)
         failure = (
-            unlike_tensors(network, job, logger)
+            unlike_tensors(network, job)
             or set_options(library, builder, config, job, logger)
             or add_profiles(builder, network, config, job, logger)
             or _build(builder, network, config, job, logger)
