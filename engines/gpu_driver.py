@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 LIBRARY = "libcuda.so.1"
-INSTALL = "pip install 'trtc[gpu]'"
+INSTALL = "pip install cuda-bindings"
 
 _NO_DEVICE, _STUB = "CUDA_ERROR_NO_DEVICE", "CUDA_ERROR_STUB_LIBRARY"
 _ADVICE = {

@@ -99,7 +99,7 @@ def _ask_nvml(module: Any) -> _Found | None:
 def _ask_others(root: Path, environ: Mapping[str, str]) -> _Found:
     """Ask ``nvidia-smi``, else the kernel: they tell which GPUs there are, and little of how they are doing."""
     smi = shutil.which("nvidia-smi", path=environ.get("PATH"))
-    unknown = "how the GPUs are doing is not known without NVML's bindings: pip install 'trtc[gpu]'"
+    unknown = "how the GPUs are doing is not known without NVML's bindings: pip install cuda-bindings"
     if smi:
         driver, gpus = ask_smi(smi)
         return _Found(driver, gpus, hint=unknown if gpus else "")

@@ -71,7 +71,6 @@ def open_session(
             "pip install 'onnxruntime-gpu[cuda,cudnn]'"
         )
     _refuse_idle_gpu(session, wanted)
-    session.disable_fallback()
     return session
 
 

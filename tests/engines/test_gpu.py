@@ -97,7 +97,7 @@ def test_a_driver_whose_bindings_are_missing_or_break_is_a_fault_with_a_way_out(
     def missing() -> None:
         raise ImportError("No module named 'cuda'")
 
-    assert "pip install 'trtc[gpu]'" in ask_driver({}, there, missing).reason
+    assert "pip install cuda-bindings" in ask_driver({}, there, missing).reason
     assert ask_driver({}, there, missing).faulty
     survey = ask_driver({}, there, object)
     assert survey.faulty
