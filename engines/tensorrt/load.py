@@ -9,7 +9,7 @@ from __future__ import annotations
 import mmap
 import weakref
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trtc.engines import gpu as gpus
 from trtc.engines.device_stats import DeviceStats
@@ -132,33 +132,39 @@ def load_engine(opening: Opening) -> TensorRTEngine:
     with failures("opening the engine"):
         device.enter()
         log = RuntimeLog(toolkit.trt)
-        runtime = toolkit.trt.Runtime(log.logger)
-        engine = _deserialize(opening.files[opening.record.entry], toolkit, runtime, log)
-        profiles = len(opening.ladder.profiles)
-        if engine.num_optimization_profiles != profiles:
-            raise EngineError(
-                f"the engine has {engine.num_optimization_profiles} profiles, its manifest says {profiles}; "
-                "rebuild the bundle"
-            )
-        check_tensors(engine, toolkit, opening.signature)
-        scratch = [engine.get_device_memory_size_for_profile_v2(i) for i in range(profiles)]
-        names = [engine.get_tensor_name(i) for i in range(engine.num_io_tensors)]
-        inputs = [n for n in names if engine.get_tensor_mode(n) == toolkit.trt.TensorIOMode.INPUT]
-        host = toolkit.trt.TensorLocation.HOST
-        return TensorRTEngine(
-            OpenedEngine(
-                toolkit=toolkit,
-                device=device,
-                log=log,
-                handles=Handles(engine, runtime),
-                signature=opening.signature,
-                ladder=opening.ladder,
-                needs=needs_of(opening.signature, opening.ladder, scratch),
-                on_host=frozenset(n for n in inputs if engine.get_tensor_location(n) == host),
-                pool=SizeClasses(device.arena),
-                cache=_cache(engine, toolkit, opening, device),
-            )
+        handles = Handles(toolkit.trt.Runtime(log.logger))
+        try:
+            _deserialize(opening.files[opening.record.entry], toolkit, handles, log)
+            return TensorRTEngine(_opened(opening, toolkit, device, log, handles))
+        except BaseException:
+            handles.close()
+            raise
+
+
+def _opened(opening: Opening, toolkit: Toolkit, device: CudaDevice, log: RuntimeLog, handles: Handles) -> OpenedEngine:
+    """Look at the engine, and gather what its calls need."""
+    profiles = len(opening.ladder.profiles)
+    if handles.engine.num_optimization_profiles != profiles:
+        raise EngineError(
+            f"the engine has {handles.engine.num_optimization_profiles} profiles, its manifest says {profiles}; "
+            "rebuild the bundle"
         )
+    check_tensors(handles, toolkit, opening.signature)
+    scratch = [handles.engine.get_device_memory_size_for_profile_v2(i) for i in range(profiles)]
+    host = toolkit.trt.TensorLocation.HOST
+    used = [spec.name for spec in opening.signature.inputs if spec.used]
+    return OpenedEngine(
+        toolkit=toolkit,
+        device=device,
+        log=log,
+        handles=handles,
+        signature=opening.signature,
+        ladder=opening.ladder,
+        needs=needs_of(opening.signature, opening.ladder, scratch),
+        on_host=frozenset(name for name in used if handles.engine.get_tensor_location(name) == host),
+        pool=SizeClasses(device.arena),
+        cache=_cache(handles, toolkit, opening, device),
+    )
 
 
 def _choose(opening: Opening) -> Gpu:
@@ -176,22 +182,18 @@ def _choose(opening: Opening) -> Gpu:
     )
 
 
-def _deserialize(path: Path, toolkit: Toolkit, runtime: Any, log: RuntimeLog) -> Any:
+def _deserialize(path: Path, toolkit: Toolkit, handles: Handles, log: RuntimeLog) -> None:
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        engine = runtime.deserialize_cuda_engine(data)
-        if engine is None:
-            refused = log.refused(f"opening the engine with {toolkit.trt.__name__} {toolkit.trt.__version__}")
-            if hasattr(runtime, "get_engine_validity"):  # reads the header only, and says what does not fit
-                refused.add_note(f"validity: {runtime.get_engine_validity(data)}")
-            raise refused
-    return engine
+        handles.engine = handles.runtime.deserialize_cuda_engine(data)
+    if handles.engine is None:
+        raise log.refused(f"opening the engine with {toolkit.trt.__name__} {toolkit.trt.__version__}")
 
 
-def _cache(engine: Any, toolkit: Toolkit, opening: Opening, device: CudaDevice) -> RuntimeCache | None:
+def _cache(handles: Handles, toolkit: Toolkit, opening: Opening, device: CudaDevice) -> RuntimeCache | None:
     """The kernels of this engine on this device, where the library compiles them at run time."""
-    if not hasattr(engine, "create_runtime_config"):
+    if not hasattr(handles.engine, "create_runtime_config"):
         return None
-    config = engine.create_runtime_config()
+    config = handles.engine.create_runtime_config()
     if not hasattr(config, "create_runtime_cache"):
         return None
     digest = next(file.sha256 for file in opening.record.files if file.path == opening.record.entry)

@@ -31,8 +31,8 @@ class Counters:
 class Handles:
     """The library's objects, which must go in this order: contexts (see ``Lane``), engine, runtime, the log last."""
 
-    engine: Any
     runtime: Any
+    engine: Any = None
 
     def close(self) -> None:
         """Let go of both."""
@@ -116,21 +116,21 @@ class OpenedEngine:
         return config
 
 
-def check_tensors(engine: Any, toolkit: Toolkit, signature: Signature) -> None:
+def check_tensors(handles: Handles, toolkit: Toolkit, signature: Signature) -> None:
     """Compare the engine's inputs and outputs with the signature, before anything is bound.
 
     Raises:
         EngineError: naming every difference.
     """
     trt = toolkit.trt
-    names = [engine.get_tensor_name(i) for i in range(engine.num_io_tensors)]
-    inputs = {name for name in names if engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT}
+    names = [handles.engine.get_tensor_name(i) for i in range(handles.engine.num_io_tensors)]
+    inputs = {name for name in names if handles.engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT}
     specs = {spec.name: spec for spec in (*signature.inputs, *signature.outputs)}
     problems = [f"it has no input {s.name!r}" for s in signature.inputs if s.used and s.name not in inputs]
     problems += [f"it has no output {s.name!r}" for s in signature.outputs if s.name not in set(names) - inputs]
     problems += [f"it has {name!r}, which the manifest does not know" for name in names if name not in specs]
     for name in names:
-        found = engine.get_tensor_dtype(name).name
+        found = handles.engine.get_tensor_dtype(name).name
         if name in specs and DTYPES.get(found, found) != specs[name].dtype:
             problems.append(f"{name!r} is {found} there, and {specs[name].dtype} in the manifest")
     if problems:

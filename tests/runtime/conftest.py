@@ -17,10 +17,10 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper
+
 from simulator import BuiltModel, EngineStore, Machine
 from simulator.cpu_only import CPU_ONLY
-
-from trtc.engines.build import EngineRequest
+from trtc.engines.build import EngineRequest, ValueBounds
 from trtc.engines.bundle import write_bundle
 from trtc.engines.manifest import (
     BlobFile,
@@ -53,7 +53,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "engine_kind" in metafunc.fixturenames:
         name = metafunc.function.__name__
         cpu_only = {Path(str(metafunc.definition.path)).name, name} & CPU_ONLY.keys()
-        kinds = ["cpu"] if cpu_only else ["cpu", "rtx"]
+        kinds = ["cpu"] if cpu_only else getattr(metafunc.module, "ENGINE_KINDS", ["cpu", "rtx"])
         metafunc.parametrize("engine_kind", kinds, indirect=True, scope="session")
 
 
@@ -102,7 +102,7 @@ class Recipe:
     backend: str = "onnxruntime"
     target: str = "cpu"
     engine: dict[str, Any] = field(default_factory=dict)
-    shape_values: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    shape_values: tuple[dict[str, ValueBounds], ...] = ()
     slots: int = 2
     threads: int = 1
 
@@ -223,7 +223,7 @@ def make_bundle(
 
     def built_for_rtx(recipe: Recipe, work: Path) -> BuiltEngine:
         data = recipe.model.SerializeToString()
-        key = (data, repr(recipe.profiles), repr(recipe.signature()))
+        key = (data, repr(recipe.profiles), repr(recipe.signature()), repr(recipe.shape_values))
         if key not in engines:
             with pytest.MonkeyPatch.context() as patch:  # the real builder, in this process: that is faster
                 patch.setattr("trtc.engines.tensorrt.build.run_job", lambda job, _, tell: build_here(job, tell))
