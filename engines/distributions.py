@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _KNOWN = {
     # These two install the same module: the first that is there counts, `trtc doctor` warns about both.
@@ -39,10 +40,16 @@ class Distribution:
         return int(found[1]) if found else None
 
 
+@cache
+def _owners() -> Mapping[str, list[str]]:
+    """Read which distributions each module came from, once a process: it takes a tenth of a second."""
+    return packages_distributions()
+
+
 def find_distribution(
     library: str,
     version_of: Callable[[str], str] = version,
-    owners_of: Callable[[str], Iterable[str]] = lambda module: packages_distributions().get(module, ()),
+    owners_of: Callable[[str], Iterable[str]] = lambda module: _owners().get(module, ()),
 ) -> Distribution | None:
     """Find the installed distribution of a library.
 

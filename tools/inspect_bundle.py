@@ -12,7 +12,7 @@ from trtc.engines.host import this_host
 from trtc.engines.manifest_file import read_manifest
 from trtc.profiles import HostError
 from trtc.runtime.choice import choose
-from trtc.runtime.verdicts import judge
+from trtc.runtime.verdicts import judge, needed_device_bytes
 from trtc.tools.claims import claim_text, rule_text
 from trtc.tools.output import (
     print_command,
@@ -44,6 +44,7 @@ class Memory:
         planned_bytes: of all slots.
         library_bytes: measured inside the library for the largest profile, for one call at a time.
         engine_bytes: files of the engine, which are mapped.
+        device_bytes: least memory of its GPU that it takes: its files and its largest profile; None without a GPU.
     """
 
     slots: int
@@ -51,6 +52,7 @@ class Memory:
     planned_bytes: int | None
     library_bytes: int | None
     engine_bytes: int
+    device_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,7 @@ def _memory(manifest: Manifest, record: EngineRecord | None) -> Memory:
         planned_bytes=None if slot_bytes is None else slot_bytes * slots,
         library_bytes=max(scratch) if closed and scratch else None,
         engine_bytes=sum(blob.size_bytes for blob in record.files) if record is not None else 0,
+        device_bytes=needed_device_bytes(record) if record is not None and record.requirements.device else None,
     )
 
 
@@ -207,7 +210,10 @@ def _show_engines(found: BundleFacts) -> None:
     if found.refused:
         print_text(found.refused)
     for record, verdict in zip(found.manifest.engines, found.verdicts, strict=True):
-        print_text(f"{record.name}: {verdict.reason}; needs {_needs(record)}")
+        device = ""
+        if record.requirements.device:
+            device = f", {size_text(needed_device_bytes(record))} or more of device memory"
+        print_text(f"{record.name}: {verdict.reason}; needs {_needs(record)}{device}")
     print_line()
     show_verification(found.manifest.engines)
     print_line()
