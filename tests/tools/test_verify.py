@@ -224,7 +224,9 @@ def test_engines_that_cannot_run_here_keep_their_state_and_their_reason(trtc, tw
     shown = trtc("inspect", two)
     assert "engine cuda: built, not verified: the building machine " in shown.out
     assert "run `trtc verify` where it can run" in shown.out
-    assert re.search(r"^cuda: .*; needs onnxruntime-gpu cuda, [\d.]+ K?i?B or more of device memory$", shown.out, re.M)
+    assert re.search(
+        r"^cuda: .*; needs onnxruntime-gpu cuda, [\d.]+ K?i?B or more of device memory$", shown.out, re.MULTILINE
+    )
     assert trtc("inspect", two, "--json").json["chosen"] == "cpu"
 
 
