@@ -217,6 +217,7 @@ def _option_texts(options: BuildOptions) -> dict[str, str]:
         "optimization-level": () if builder.optimization_level is None else (str(builder.optimization_level),),
         "version-compatible": ("yes",) if builder.version_compatible else (),
         "hardware-compatibility": () if builder.hardware_compatibility == "none" else (builder.hardware_compatibility,),
+        "tf32": ("yes",) if builder.tf32 else (),
         "timing-cache": ("1 file",) if builder.timing_cache is not None else (),
         "mode": (options.mode,), "samples": (f"{len(options.samples)} paths",) if options.samples else (),
     }  # fmt: skip

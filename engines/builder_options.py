@@ -19,6 +19,7 @@ class BuilderOptions:
         version_compatible: the engine runs with other versions of TensorRT, through its lean runtime.
         hardware_compatibility: the engine runs on other GPUs than the one that builds.
         strip_weights: leave weights out of the engine.
+        tf32: let float32 products keep 10 bits of mantissa, which is the builder's default and not ours.
         timing_cache: file with measured kernels, so that builds choose alike; it is read, and never written.
     """
 
@@ -27,6 +28,7 @@ class BuilderOptions:
     version_compatible: bool = False
     hardware_compatibility: HardwareCompatibility = "none"
     strip_weights: bool = False
+    tf32: bool = False
     timing_cache: Path | None = None
 
     @property
@@ -41,6 +43,7 @@ FLAGS = {
     "version_compatible": "--version-compatible",
     "hardware_compatibility": "--hardware-compatibility",
     "strip_weights": "--strip-weights",
+    "tf32": "--tf32",
     "timing_cache": "--timing-cache",
 }
 """How each option is typed."""

@@ -57,6 +57,7 @@ def builder_options() -> Sequence[Any]:
                      "hardware_compatibility", type=click.Choice(list(_LEVELS)), default="none", show_default=True,
                      help="TensorRT: run on other GPUs than the one that builds."),
         click.option("--strip-weights", "--stripWeights", "strip_weights", is_flag=True, hidden=True),
+        click.option("--tf32", is_flag=True, help="TensorRT: let float32 products keep 10 bits of mantissa."),
         click.option("--timing-cache", "--timingCacheFile", "--timing-cache-file", "timing_cache",
                      type=click.Path(path_type=Path, dir_okay=False),
                      help="TensorRT: file of measured kernels; read, never written."),
@@ -77,5 +78,6 @@ def builder_from(given: dict[str, Any]) -> BuilderOptions:
         version_compatible=given["version_compatible"],
         hardware_compatibility=_LEVELS[given["hardware_compatibility"]],  # type: ignore[arg-type]  # one of the literals
         strip_weights=given["strip_weights"],
+        tf32=given["tf32"],
         timing_cache=given["timing_cache"],
     )

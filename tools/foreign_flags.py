@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _NO_EFFECT = frozenset(
-    ["explicitBatch", "stronglyTyped", "useCudaGraph", "noDataTransfers", "useSpinWait", "separateProfileRun"]
+    [
+        *("explicitBatch", "stronglyTyped", "useCudaGraph", "noDataTransfers", "useSpinWait", "separateProfileRun"),
+        "noTF32",  # the default here: float32 stays float32
+    ]
 )
 """What trtc does anyway, or what has no meaning on its targets."""
 
@@ -32,7 +35,7 @@ _REFIT = "engines are not refitted; build again when weights change"
 _BENCH = "there is no bench command yet; 'trtc run BUNDLE --iterations N' prints the first and the median call"
 
 REFUSED = {
-    **dict.fromkeys(["fp16", "bf16", "best", "noTF32"], _PRECISION),
+    **dict.fromkeys(["fp16", "bf16", "best"], _PRECISION),
     **dict.fromkeys(["int8", "fp8", "int4", "fp4", "calib", "calibProfile"], _QUANTIZED),
     **dict.fromkeys(
         ["precisionConstraints", "layerPrecisions", "layerOutputTypes", "inputIOFormats", "outputIOFormats"], _LAYERS

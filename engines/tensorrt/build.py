@@ -82,6 +82,7 @@ def build_job(request: EngineRequest) -> BuildJob:
         optimization_level=builder.optimization_level,
         version_compatible=builder.version_compatible,
         hardware_compatibility=builder.hardware_compatibility,
+        tf32=builder.tf32,
         timing_cache="" if builder.timing_cache is None else str(builder.timing_cache),
     )
 
@@ -147,6 +148,7 @@ def _options(job: BuildJob, outcome: BuildOutcome) -> dict[str, str]:
         "onnx_sha256": _sha256(Path(job.model)),
         "workspace_bytes": job.workspace_bytes,
         "optimization_level": job.optimization_level,
+        "tf32": str(job.tf32).lower(),
         "version_compatible": "true" if job.version_compatible else None,
         "hardware_compatibility": None if job.hardware_compatibility == "none" else job.hardware_compatibility,
         "timing_cache_sha256": _sha256(Path(job.timing_cache)) if job.timing_cache else None,

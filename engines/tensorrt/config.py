@@ -30,11 +30,14 @@ def set_options(library: Any, builder: Any, config: Any, job: BuildJob, logger: 
     if job.optimization_level is not None:
         config.builder_optimization_level = job.optimization_level
         _expect(problems, "optimization level", job.optimization_level, config.builder_optimization_level)
+    tf32 = library.BuilderFlag.TF32
+    (config.set_flag if job.tf32 else config.clear_flag)(tf32)
+    _expect(problems, "TF32", job.tf32, config.get_flag(tf32))
     if job.version_compatible:
         # The lean runtime is installed where the engine runs, instead of travelling inside of it as code.
         for name in ("VERSION_COMPATIBLE", "EXCLUDE_LEAN_RUNTIME"):
             config.set_flag(getattr(library.BuilderFlag, name))
-            _expect(problems, name, 1, config.get_flag(getattr(library.BuilderFlag, name)))
+            _expect(problems, name, job.version_compatible, config.get_flag(getattr(library.BuilderFlag, name)))
     if job.hardware_compatibility != "none":
         level = getattr(library.HardwareCompatibilityLevel, _LEVELS[job.hardware_compatibility])
         config.hardware_compatibility_level = level

@@ -49,7 +49,7 @@ class BuildJob(msgspec.Struct, frozen=True):
         network: name that the engine is given.
         compute_capabilities: such as ``sm89``; empty for the library's own choice.
         threads: that the builder may use.
-        workspace_bytes, optimization_level, version_compatible, hardware_compatibility, timing_cache: as
+        workspace_bytes, optimization_level, version_compatible, hardware_compatibility, tf32, timing_cache: as
             ``BuilderOptions``.
         operators: to ask the parser about, one by one.
     """
@@ -67,6 +67,7 @@ class BuildJob(msgspec.Struct, frozen=True):
     optimization_level: int | None = None
     version_compatible: bool = False
     hardware_compatibility: str = "none"
+    tf32: bool = False
     timing_cache: str = ""
     operators: tuple[str, ...] = ()
 

@@ -58,6 +58,8 @@ def asked(monkeypatch, trtc, model):
             ("--hardwareCompatibilityLevel=sameComputeCapability",),
             BuilderOptions(hardware_compatibility="same-compute-capability"),
         ),
+        (("--tf32",), BuilderOptions(tf32=True)),
+        (("--noTF32",), BuilderOptions()),
         (("--stripWeights",), BuilderOptions(strip_weights=True)),
     ],
 )

@@ -171,6 +171,12 @@ class TestOptions:
         built = build_engine(request_for(relu, SMALL, builder=options))
         assert (built.options["workspace_bytes"], built.options["optimization_level"]) == (str(2**28), "4")
 
+    @pytest.mark.parametrize("tf32", [False, True])
+    def test_float32_stays_float32_unless_asked(self, request_for, relu, tf32):
+        assert build_engine(request_for(relu, SMALL, builder=BuilderOptions(tf32=tf32))).options["tf32"] == (
+            "true" if tf32 else "false"
+        )
+
     @pytest.mark.parametrize(
         ("options", "said"),
         [
