@@ -56,7 +56,6 @@ class ContextRun:
         self._stream = stream
         self._fixed = fixed
         self._bound: Binding | None = None
-        self._ran = False
         self._graph: Any = None
         self._capturable = fixed and not opened.on_host
         self._context = opened.new_context(fixed=fixed)
@@ -69,13 +68,13 @@ class ContextRun:
         self._allocators: dict[str, Any] = {}
 
     def bind(self, binding: Binding, region: int) -> None:
-        """Set sizes and addresses; nothing may be pending on the lane.
+        """Set sizes and addresses; no run of this context may be pending.
 
         Raises:
             EngineError: when the library refuses, or gives an output another shape than its relation says.
         """
         context, layout, plan = self._context, binding.layout, binding.plan
-        self._bound, self._ran = None, False
+        self._bound = None
         for name, place in layout.inputs.items():
             address = binding.host.get(name) or region + plan.offsets[name]
             if not context.set_input_shape(name, place.shape):
@@ -100,7 +99,6 @@ class ContextRun:
             EngineError: when the library refuses.
         """
         if self._bound is not binding:
-            self._stream.sync()
             self.bind(binding, region)
         if self._graph is not None:
             self._graph.launch(self._stream)
@@ -113,7 +111,6 @@ class ContextRun:
             for name in binding.layout.late:
                 self._late[name].check()
             raise self._opened.log.refused(RUNNING)
-        self._ran = True
 
     def ended(self, lock: Lock) -> None:
         """Take note that a run is over; the first one of a bucket is captured now, for all that follow.
@@ -121,7 +118,7 @@ class ContextRun:
         Args:
             lock: of the engine: one capture at a time, and none beside the making of contexts.
         """
-        if not (self._capturable and self._ran):
+        if not self._capturable:
             return
         self._capturable = False
         with lock:

@@ -132,6 +132,13 @@ def test_enqueue_returns_at_once_and_calls_of_several_slots_are_in_flight_togeth
     del calls, call
 
 
+def test_a_thread_that_never_saw_the_device_can_call(open_bundle, double_model):
+    session = open_bundle(double_model, slots=1, **PADDED)
+    session.run(x(1))
+    with ThreadPoolExecutor(1) as pool:
+        assert (pool.submit(session.run, x(3)).result()["y"] == 6).all()
+
+
 def test_many_threads_on_several_slots_get_their_own_answers(open_bundle, double_model):
     session = open_bundle(double_model, slots=3, **PADDED)
     barrier = Barrier(6)
