@@ -16,6 +16,7 @@ from trtc.engines.builder_options import BuilderOptions
 from trtc.engines.errors import EngineError
 from trtc.engines.tensorrt import process
 from trtc.engines.tensorrt.build import build_engine, build_job
+from trtc.engines.tensorrt.job import Bounds
 from trtc.engines.tensorrt.process import run_job
 from trtc.profiles import HostError, ModelError, ProfileError, UsageError
 
@@ -129,6 +130,31 @@ class TestShapeTensors:
         values = ({"s": ValueBounds((1, 9), (1, 5), (1, 11))},)
         with pytest.raises(ModelError, match="profile p0"):
             build_engine(request_for(model, {"n": (1, 1, 1)}, shape_values=values))
+
+
+class TestProfilesThatTheLibraryTurnsDown:
+    """The ladder cannot make these; asked directly, the library gives an index of -1 or passes over names."""
+
+    def failure(self, request, **shapes):
+        job = build_job(request)
+        wrong = msgspec.structs.replace(job.profiles[0], shapes=shapes)
+        job = msgspec.structs.replace(job, profiles=(wrong,))
+        found = run_job(job, request.folder / "log", unheard).failure
+        assert found is not None
+        assert found.stage == "profiles"
+        return str(found.problems[0])
+
+    def test_a_smallest_size_above_the_largest(self, request_for, relu):
+        said = self.failure(request_for(relu, SMALL), x=Bounds((4, 4), (2, 4), (1, 4)))
+        assert said.startswith("profile p0: ")
+        assert "MIN<=OPT<=MAX" in said
+
+    def test_a_range_for_an_input_that_is_not_there(self, request_for, relu):
+        fine = Bounds((1, 4), (2, 4), (4, 4))
+        assert "not of the same names: 'y'" in self.failure(request_for(relu, SMALL), x=fine, y=fine)
+
+    def test_an_input_without_a_range(self, request_for, relu):
+        assert "not of the same names: 'x'" in self.failure(request_for(relu, SMALL))
 
 
 def test_a_symbol_without_an_upper_end_is_refused_with_the_ways_to_give_one(request_for, relu):
