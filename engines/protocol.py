@@ -9,7 +9,9 @@ from trtc.engines.layout import HOST_ALIGNMENT_BYTES
 from trtc.engines.memory import map_host_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    import numpy as np
 
     from trtc.engines.device_stats import DeviceStats
     from trtc.engines.layout import Layout
@@ -23,12 +25,14 @@ class Traits:
     """How an engine is driven.
 
     Attributes:
+        on_device: it takes inputs that lie on its device, and hands out views of outputs there (see ``DeviceEngine``).
         asynchronous: a run is over when ``Call.wait`` has returned; False where it is over when ``enqueue`` has.
         alignment_bytes: at which it wants every place of a slot to start.
         map_memory: maps the memory of its slots: takes bytes, returns a writable buffer that is page-aligned and is
             freed with its last view. A device asks for memory that it can read by itself.
     """
 
+    on_device: bool = False
     asynchronous: bool = False
     alignment_bytes: int = HOST_ALIGNMENT_BYTES
     map_memory: Callable[[int], Any] = map_host_memory
@@ -104,3 +108,41 @@ class Engine(Protocol):
 
     def device_stats(self) -> DeviceStats | None:
         """Return what the engine holds on its device; None where it has none of its own."""
+
+
+class DeviceCall(Call, Protocol):
+    """A call whose inputs may lie on the device, and whose outputs may stay there."""
+
+    def enqueue_on_device(self, inputs: Mapping[str, Any]) -> None:
+        """Submit, and leave the outputs on the device.
+
+        Args:
+            inputs: those that lie there already, as objects with DLPack; the others are in the slot. The run waits for
+                whatever their owners submitted before.
+
+        Raises:
+            EngineError: for one of another device, or that is not contiguous; and as ``enqueue``.
+        """
+
+    def output_view(self, name: str, region: tuple[slice, ...], owner: object) -> Any:
+        """Return a view of a part of an output on the device, as an object with DLPack; for after ``wait``.
+
+        Args:
+            name: of the output.
+            region: the part, one slice without step for each axis.
+            owner: kept alive by the view, and by everything that is made from it through DLPack.
+        """
+
+
+class DeviceEngine(Engine, Protocol):
+    """An engine whose ``traits.on_device`` is True."""
+
+    def look(self, value: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Return shape and element type of an object on the device, without waiting for anything.
+
+        Raises:
+            EngineError: when it is none.
+        """
+
+    def part(self, address: int) -> None:
+        """Serve the slot whose memory starts at ``address`` from other device memory in future: the old is kept."""

@@ -19,7 +19,7 @@ from trtc.runtime.slots import Slot, SlotPool, SlotState
 from trtc.runtime.transfer import copy_outputs, fast_reader, forget_objects, names_key, shapes_key, write_inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from trtc.engines.manifest import Manifest
     from trtc.engines.protocol import Traits
@@ -168,19 +168,8 @@ class Core:
             RequestError: when no profile takes it.
             EngineError: when the engine fails; CancelledError when ``cancel`` stopped it.
         """
-        given, arrays = tuple(values), list(values.values())
-        plain = self.fast_specs and given == self.required
-        key = shapes_key(arrays) if plain else names_key(given, arrays)
-        route = slot.routes.get(key) or self._prepare(slot, key, given, sizes, padded=True)
-        outside = [guard for i, guard in route.guards if not guard.holds(arrays[i])]
-        if outside:
-            # Outside of what the probes saw, padding is not known to be neutral: exact sizes always are.
-            key = ("exact", key)
-            try:
-                route = slot.routes.get(key) or self._prepare(slot, key, given, sizes, padded=False)
-            except RequestError as error:
-                raise RequestError(f"{outside[0].refusal()}: {error}") from error
-        route.used = True
+        arrays = list(values.values())
+        route = self.route_for(slot, values, sizes)
         try:
             write_inputs(slot, route, arrays)
             slot.move(SlotState.INITIALISED)
@@ -196,6 +185,35 @@ class Core:
         finally:
             forget_objects(route)
         return route, late
+
+    def route_for(
+        self, slot: Slot, values: Mapping[str, Any], sizes: Mapping[str, int], unseen: Collection[str] = ()
+    ) -> Route:
+        """Return the route of a checked request, prepared in an allocated slot.
+
+        Args:
+            slot: allocated.
+            values: by input name.
+            sizes: of the symbols that they show.
+            unseen: inputs whose values cannot be looked at: where padding depends on them, sizes are exact.
+
+        Raises:
+            RequestError: when no profile takes it.
+        """
+        given, arrays = tuple(values), list(values.values())
+        plain = self.fast_specs and given == self.required
+        key = shapes_key(arrays) if plain else names_key(given, arrays)
+        route = slot.routes.get(key) or self._prepare(slot, key, given, sizes, padded=True)
+        outside = [guard for i, guard in route.guards if given[i] in unseen or not guard.holds(arrays[i])]
+        if outside:
+            # Outside of what the probes saw, padding is not known to be neutral: exact sizes always are.
+            key = ("exact", key)
+            try:
+                route = slot.routes.get(key) or self._prepare(slot, key, given, sizes, padded=False)
+            except RequestError as error:
+                raise RequestError(f"{outside[0].refusal()}: {error}") from error
+        route.used = True
+        return route
 
     def drain(self, reason: str) -> None:
         """Refuse new calls, wait for those in flight, and give all memory back. Kept views stay valid.

@@ -68,7 +68,25 @@ class CudaDevice:
         self.enter()
         buffer = self.cuda.Device(self.gpu.index).allocate(size_bytes, stream=self._housekeeping)
         self._housekeeping.sync()  # from here on it may be used on every stream
-        return buffer
+        return _Chunk(self, buffer)
+
+
+class _Chunk:
+    """Memory of the driver that any thread may give back, also one that never ran a call."""
+
+    def __init__(self, device: CudaDevice, buffer: Any) -> None:
+        self._device = device
+        self._buffer = buffer
+
+    @property
+    def handle(self) -> int:
+        """The address."""
+        return int(self._buffer.handle)
+
+    def close(self) -> None:
+        """Give it back."""
+        self._device.enter()
+        self._buffer.close()
 
 
 def _free(device: CudaDevice, pinned: Any) -> None:

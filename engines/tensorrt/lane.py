@@ -25,6 +25,7 @@ class Lane:
     Attributes:
         stream: everything of this lane is submitted here.
         busy: something may be pending: it was submitted and not waited for.
+        leased: calls, or views on the device, refer to it.
         staging: for late outputs.
     """
 
@@ -39,6 +40,8 @@ class Lane:
             raise
         self.staging = Staging(opened.device)
         self.busy = False
+        self.leased = False
+        self._closed = False
         self._buckets: dict[tuple[int, Any], ContextRun] = {}
         self._others: dict[int, ContextRun] = {}
         self._bindings: dict[Any, Binding] = {}
@@ -81,17 +84,26 @@ class Lane:
         self.busy = False
 
     def close(self) -> None:
-        """Free everything; waits first."""
+        """Free everything, but for the region while somebody still views it; waits first."""
         self.wait()
         for run in (*self._buckets.values(), *self._others.values()):
             run.close()
         self._buckets.clear()
         self._others.clear()
         self._bindings.clear()
-        for block in (self.region, self._scratch):
-            self._opened.device.arena.release(block)
+        self._closed = True
+        self._opened.device.arena.release(self._scratch)
+        if not self.leased:
+            self._opened.device.arena.release(self.region)
         self.staging.close()
         self.stream.close()
+
+    def lease_ended(self) -> bool:
+        """Take note that nobody refers to it; return whether it can be leased again. Called by a finalizer."""
+        self.leased = False
+        if self._closed:
+            self._opened.device.arena.release(self.region)
+        return not self._closed
 
 
 class Lease:
@@ -139,8 +151,13 @@ class Lanes:
             except IndexError:
                 lane = self._new()
             lease = self._by_address[address] = Lease(lane)
-            weakref.finalize(lease, self._spare.append, lane).atexit = False
+            lane.leased = True
+            weakref.finalize(lease, _ended, lane, self._spare).atexit = False
         return lease
+
+    def part(self, address: int) -> None:
+        """Take the lane of a slot off it; it is spare again when nobody refers to its lease."""
+        self._by_address.pop(address, None)
 
     def close(self) -> None:
         """Free every lane."""
@@ -152,3 +169,8 @@ class Lanes:
         lane = Lane(self._opened)
         self.all.append(lane)
         return lane
+
+
+def _ended(lane: Lane, spare: deque[Lane]) -> None:
+    if lane.lease_ended():
+        spare.append(lane)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import mmap
 import weakref
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trtc.engines import gpu as gpus
 from trtc.engines.device_stats import DeviceStats
@@ -19,6 +19,7 @@ from trtc.engines.tensorrt.call import DeviceCall
 from trtc.engines.tensorrt.choice import needs_of
 from trtc.engines.tensorrt.device import CudaDevice, cuda_device
 from trtc.engines.tensorrt.device_arena import ALIGNMENT_BYTES
+from trtc.engines.tensorrt.device_views import look_at
 from trtc.engines.tensorrt.failures import RuntimeLog, failures
 from trtc.engines.tensorrt.lane import Lanes
 from trtc.engines.tensorrt.opened import Handles, OpenedEngine, check_tensors
@@ -30,6 +31,8 @@ from trtc.profiles import HostError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import numpy as np
+
     from trtc.engines.gpu import Gpu
     from trtc.engines.layout import Layout
     from trtc.engines.opening import Opening
@@ -40,7 +43,12 @@ class TensorRTEngine:
     """One engine on one device. ``prepare`` and the calls of different slots may be used from several threads."""
 
     def __init__(self, opened: OpenedEngine) -> None:
-        self.traits = Traits(asynchronous=True, alignment_bytes=ALIGNMENT_BYTES, map_memory=opened.device.map_pinned)
+        self.traits = Traits(
+            on_device=True,
+            asynchronous=True,
+            alignment_bytes=ALIGNMENT_BYTES,
+            map_memory=opened.device.map_pinned,
+        )
         self._lock = Lock()
         self._opened: OpenedEngine | None = opened
         self._lanes = Lanes(opened)
@@ -75,6 +83,18 @@ class TensorRTEngine:
             if lease.lane.busy:
                 lease.lane.wait()
             return DeviceCall(opened, lease, lease.lane.prepare(bucket, slot), slot, self._lock)
+
+    def look(self, value: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Return shape and element type of an object on the device; see ``DeviceEngine``."""
+        opened = self._open()
+        with failures("looking at a tensor on the device"):
+            opened.device.enter()
+            return look_at(opened.device, value)
+
+    def part(self, address: int) -> None:
+        """Leave the lane of a slot to those who still look at it; see ``DeviceEngine``."""
+        with self._lock:
+            self._lanes.part(address)
 
     def device_stats(self) -> DeviceStats | None:
         """Return what lies on the device; None after ``close``."""

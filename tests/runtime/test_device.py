@@ -331,7 +331,7 @@ def test_outputs_that_values_size_come_from_a_pool_that_keeps_what_is_hot(open_b
         if turn == 1:
             before = len(machine.world.allocations)
     pool = device(session).pool
-    assert (pool.misses, pool.hits, pool.in_use_bytes) == (2, 10, 0)
+    assert (pool.misses, pool.hits, pool.in_use_bytes) == (2, 6 + 12 - 2, 0), "small first, as the library may ask"
     assert pool.held_bytes == 256 + 768
     assert len(machine.world.allocations) == before
     assert device(session).graphs == 0

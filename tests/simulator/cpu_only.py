@@ -15,6 +15,7 @@ CPU_ONLY = {
     "test_verdicts.py": "it judges made-up machines and opens nothing",
     # test_borrow.py, test_run.py
     "test_a_failing_engine_inside_borrow_ends_the_lease": _CPU_TEXT,
+    "test_views_on_a_device_are_refused_where_the_engine_has_none": _CPU_TEXT,
     "test_a_failed_call_gives_its_slot_back_and_the_next_one_is_right": _CPU_TEXT,
     # test_cancel.py
     "test_a_running_call_stops_and_the_next_one_is_right": _STOP,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from simulator.streams import Stream, Work
 from simulator.world import BreachError, bytes_at
 
@@ -29,6 +31,7 @@ class Buffer:
         self._allocation = allocation
         self._closed = False
         self.size = size
+        self.owner: object = None
 
     @property
     def handle(self) -> int:
@@ -79,6 +82,7 @@ class Cuda:
         self.Device = _bound(Device, world)
         self.Buffer = _Buffers(world)
         self.LegacyPinnedMemoryResource = _bound(LegacyPinnedMemoryResource, world)
+        self.utils = _Utils(world)
 
 
 class _Buffers:
@@ -92,11 +96,66 @@ class _Buffers:
     ) -> Buffer:
         """View memory that somebody else owns."""
         assert mr is None
-        assert owner is None
         assert stream is None
         if not ptr:
             raise BreachError("a buffer over address 0")
-        return Buffer(self._world, ptr, size, None)
+        buffer = Buffer(self._world, ptr, size, None)
+        buffer.owner = owner
+        return buffer
+
+
+class _Utils:
+    """As ``cuda.core.utils``."""
+
+    def __init__(self, world: World) -> None:
+        self.StridedMemoryView = _bound(StridedMemoryView, world)
+
+
+class StridedMemoryView:
+    """As ``cuda.core.utils.StridedMemoryView``: a tensor on a device, of ours or of somebody else.
+
+    Attributes:
+        exporting_obj: what it was made from, and keeps alive.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.ptr = 0
+        self.shape: tuple[int, ...] = ()
+        self.strides: tuple[int, ...] | None = None
+        self.dtype = np.dtype("f4")
+        self.device_id = 0
+        self.exporting_obj: object = None
+
+    @classmethod
+    def from_any_interface(cls, obj: Any, stream_ptr: int | None = None) -> StridedMemoryView:
+        """View a tensor of somebody; a stream waits for what its owner submitted, unless it is -1."""
+        view = cls()  # type: ignore[call-arg]  # bound to its world
+        with view._world.lock:
+            view._world.need_current("viewing a tensor")
+            if stream_ptr != -1:
+                if stream_ptr not in view._world.streams:
+                    raise BreachError("an unknown stream is to wait for a tensor")
+                obj.made()
+            view.ptr, view.shape, view.strides = obj.buffer.handle, obj.shape, obj.strides
+            view.dtype, view.device_id, view.exporting_obj = obj.dtype, obj.__dlpack_device__()[1], obj
+        return view
+
+    @classmethod
+    def from_buffer(
+        cls, buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...] | None = None, *, dtype: Any = None
+    ) -> StridedMemoryView:
+        """View a buffer as a tensor."""
+        view = cls()  # type: ignore[call-arg]  # bound to its world
+        view.ptr, view.shape, view.strides, view.dtype = buffer.handle, shape, strides, dtype
+        view.exporting_obj = buffer
+        last = sum((n - 1) * s for n, s in zip(shape, strides or (), strict=True)) + 1
+        if 0 not in shape and last * dtype.itemsize > buffer.size:
+            raise BreachError("a view that reaches beyond its buffer")
+        return view
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, self.device_id)
 
 
 class Device:

@@ -368,7 +368,12 @@ class IExecutionContext:
         targets = {}
         for name in late:
             size = max(1, outputs[name].nbytes)
-            address = self._allocators[name].reallocate_output_async(name, 0, size, ALIGNMENT, stream.handle)
+            allocator = self._allocators[name]
+            address = allocator.reallocate_output_async(
+                name, 0, 1, ALIGNMENT, stream.handle
+            )  # it may ask more than once
+            if address:
+                address = allocator.reallocate_output_async(name, address, size, ALIGNMENT, stream.handle)
             if not address:
                 return False
             if address % ALIGNMENT:

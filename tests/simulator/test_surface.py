@@ -12,6 +12,8 @@ from pathlib import Path
 
 import cuda.core
 import cuda.core.graph
+import cuda.core.utils
+import numpy as np
 import pytest
 import tensorrt_lean
 import tensorrt_rtx
@@ -124,6 +126,7 @@ def test_every_member_that_the_backend_names_is_there(library):
         (cuda_core.Buffer, cuda.core.Buffer),
         (cuda_core._Buffers, cuda.core.Buffer),
         (cuda_core.LegacyPinnedMemoryResource, cuda.core.LegacyPinnedMemoryResource),
+        (cuda_core.StridedMemoryView, cuda.core.utils.StridedMemoryView),
         (streams.Stream, cuda.core.Stream),
         (streams.GraphBuilder, cuda.core.graph.GraphBuilder),
         (streams.Graph, cuda.core.graph.Graph),
@@ -140,6 +143,15 @@ def test_every_method_is_one_of_cuda_core_with_the_same_parameters(ours, real):
             assert parameter.name in found, f"{name}: {parameter}"
             assert parameter.kind == found[parameter.name].kind, f"{name}: {parameter}"
     assert "device_id" in cuda.core.Device.__new__.__doc__
+
+
+def test_a_view_has_the_attributes_of_cuda_core():
+    real = cuda.core.utils.StridedMemoryView.from_any_interface(np.zeros((2, 3), np.float32), -1)
+    ours = vars(cuda_core.StridedMemoryView(None)).keys() - {"_world"}
+    for name in ours:
+        assert hasattr(real, name), name
+    assert (tuple(real.shape), tuple(real.strides), real.dtype) == ((2, 3), (3, 1), np.float32)
+    assert {"__dlpack__", "__dlpack_device__"} <= vars(type(real)).keys()
 
 
 def test_stream_options_have_the_names_of_cuda_core():
