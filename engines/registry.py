@@ -26,6 +26,7 @@ class Backend:
         install: the command that brings the library.
         target: the word of ``--target`` that stands for the backend as it is; ``engines/target.py`` has them all.
         computes: False for the null backend, which has no numbers to verify.
+        device: kind of accelerator that every engine of it needs; empty where that is up to the engine.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Backend:
     install: str
     target: str
     computes: bool = True
+    device: str = ""
 
     @property
     def installed(self) -> bool:
@@ -52,8 +54,8 @@ class Backend:
 
 BACKENDS = (
     Backend("onnxruntime", "trtc.engines.onnxruntime", "onnxruntime", "pip install 'trtc[cpu]'", "cpu"),
-    Backend("tensorrt_rtx", "trtc.engines.tensorrt", "tensorrt_rtx", "pip install 'trtc[rtx]'", "rtx"),
-    Backend("tensorrt", "trtc.engines.tensorrt", "tensorrt", "pip install 'trtc[tensorrt]'", "tensorrt"),
+    Backend("tensorrt_rtx", "trtc.engines.tensorrt", "tensorrt_rtx", "pip install 'trtc[rtx]'", "rtx", device="cuda"),
+    Backend("tensorrt", "trtc.engines.tensorrt", "tensorrt", "pip install 'trtc[tensorrt]'", "tensorrt", device="cuda"),
     Backend("null", "trtc.engines.null", "", "", "null", computes=False),
 )
 

@@ -64,7 +64,8 @@ def smi(tmp_path: Path):
     return install
 
 
-def test_the_report_has_the_documented_keys():
+def test_the_report_has_the_documented_keys(monkeypatch):
+    backends(monkeypatch, NEEDS_NOTHING)
     report = json.loads(run("--json").stdout)
     assert list(report) == ["schema", "trtc", "ok", "hints", *command.PROBES]
     assert report["schema"] == "trtc.doctor/1"
@@ -101,6 +102,7 @@ def test_a_probe_that_fails_is_unknown_with_its_reason_and_the_others_go_on(monk
     def broken() -> Section:
         raise PermissionError(13, "Permission denied", "/proc/x")
 
+    backends(monkeypatch, NEEDS_NOTHING)
     monkeypatch.setitem(command.PROBES, name, broken)
     report = json.loads(run("--json").stdout)
     assert report[name] == {"unknown": "PermissionError: [Errno 13] Permission denied: '/proc/x'"}
@@ -108,6 +110,7 @@ def test_a_probe_that_fails_is_unknown_with_its_reason_and_the_others_go_on(monk
 
 
 def test_without_a_terminal_each_fact_is_one_plain_line(monkeypatch):
+    backends(monkeypatch, NEEDS_NOTHING)
     monkeypatch.setenv("COLUMNS", "20")
     lines = run().stdout.splitlines()
     assert any(line.startswith("host: threads: ") for line in lines)
@@ -285,6 +288,15 @@ def test_a_backend_without_its_library_says_how_to_get_it():
     section = backend_section([MISSING])
     assert section.facts["backends"][0]["usable"] is False
     assert section.lines == (("missing", "not installed; pip install 'no-such-library'"),)
+
+
+@pytest.mark.parametrize(("survey", "usable"), [(NO_GPU, False), (SEEN, True)])
+def test_a_backend_for_gpus_is_usable_where_there_is_one(monkeypatch, survey, usable):
+    monkeypatch.setattr("trtc.tools.doctor_libraries.survey_gpus", lambda: survey)
+    section = backend_section([Backend("gpu", "trtc.engines.null", "msgspec", "", "gpu", device="cuda")])
+    assert section.facts["backends"][0]["usable"] is usable
+    assert section.facts["backends"][0]["version"]
+    assert ("builds here, and runs where there is a GPU" in section.lines[0][1]) is not usable
 
 
 def test_a_backend_that_needs_no_library_is_usable():
