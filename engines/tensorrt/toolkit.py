@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trtc.engines.manifest import EngineRecord
 
 LEAN = "tensorrt_lean"
-"""TensorRT's runtime without its builder: a tenth of its size, for engines that were built version-compatible."""
+"""TensorRT's runtime without its builder, for engines that were built version-compatible."""
 
 
 @dataclass(frozen=True, slots=True)

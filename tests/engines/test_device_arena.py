@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from trtc.engines.tensorrt.device_arena import ALIGNMENT_BYTES, CHUNK_BYTES, DeviceArena
+from trtc.engines.tensorrt.late import LateOutput
 from trtc.engines.tensorrt.size_classes import SizeClasses, size_class
 from trtc.profiles import HostError
 
@@ -158,3 +160,25 @@ def test_what_waits_is_given_back_before_memory_runs_out(driver, arena):
     pool.give(block)
     pool.compact()
     assert arena.figures.reserved_bytes == pool.stats.held_bytes == 0
+
+
+def test_a_late_output_that_grows_while_it_runs_moves_to_a_larger_block(arena):
+    pool = SizeClasses(arena)
+    late = LateOutput("y", np.dtype("f4"), pool)
+    late.memory(10)
+    late.memory(20)
+    assert pool.stats.in_use_bytes == 256
+    late.memory(1000)
+    assert (pool.stats.in_use_bytes, pool.stats.held_bytes) == (1024, 256)
+    late.give_back()
+    assert pool.stats.in_use_bytes == 0
+
+
+def test_an_error_in_a_callback_is_kept_and_the_library_gets_no_memory(driver, arena):
+    driver.limit = 0
+    late = LateOutput("y", np.dtype("f4"), SizeClasses(arena))
+    assert late.memory(10) == 0
+    with pytest.raises(HostError, match="refuses"):
+        late.check()
+    late.begin()
+    late.check()

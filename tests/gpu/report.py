@@ -34,7 +34,7 @@ used naively: one context that changes its profile and its sizes for every reque
 """
 NOT_RUN = f"""{INTRODUCTION}
 **Not run yet.** No machine with a GPU was at hand when this version was made. Nothing that runs on a GPU has been run
-on one; [tensorrt.md](tensorrt.md) says what stands in for it in the tests.
+on one; [tensorrt-run.md](tensorrt-run.md) says what stands in for it in the tests.
 """
 PACKAGES = ("tensorrt-rtx-cu13", "tensorrt", "onnxruntime-gpu", "onnxruntime", "cuda-core", "numpy")
 CALLS = 300

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 LENGTHS = (32, 64, 128)
 BATCH = 8
-TOLERANCE = 5e-3
-"""Of the largest value. TensorRT multiplies float32 with TF32, which keeps 10 bits of the mantissa."""
+TOLERANCE = 1e-3
+"""Of the largest value: float32 stays float32, but kernels sum in another order."""
 
 
 def targets_for(gpu: Gpu) -> dict[str, str]:

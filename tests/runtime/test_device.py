@@ -445,6 +445,19 @@ def test_an_engine_that_the_library_refuses_says_why(make_bundle, double_model, 
         load(path, slots=1, arena=Arena())
 
 
+def test_an_engine_that_is_closed_in_the_middle_of_a_run_waits_for_it(open_bundle, double_model, machine):
+    session = open_bundle(double_model, profiles=TWO, slots=1)
+    layout = plan_layout(session.signature, {"batch": 2}, 256)
+    slot = host_slot(layout.size_bytes)
+    array_at(slot.buffer, layout.inputs["x"])[...] = 3
+    call = session._engine.prepare(layout, slot)
+    call.enqueue()
+    session._engine.close()
+    assert (array_at(slot.buffer, layout.outputs["y"]) == 6).all()
+    assert not machine.world.streams.keys() - {session._loaded.engine.traits.map_memory.__self__._housekeeping.handle}
+    del call
+
+
 def test_a_closed_engine_says_so(open_bundle, double_model):
     session = open_bundle(double_model, profiles=TWO, slots=1)
     engine = session._engine

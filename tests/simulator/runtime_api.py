@@ -228,6 +228,7 @@ class IExecutionContext:
         self._allocators: dict[str, Any] = {}
         self._scratch: Extent | None = None
         self._found: dict[str, tuple[int, ...]] | None = None
+        self._seen: dict[str, np.ndarray] = {}
         self._ran = False
         self.state = 0
 
@@ -303,7 +304,8 @@ class IExecutionContext:
             missing = [name for name in self._model.inputs if name not in self._shapes]
             missing += [name for name in self._model.on_host if name not in self._addresses]
             if not missing:
-                self._found = self._model.shapes(self._shapes, self._values())
+                self._seen = self._values()
+                self._found = self._model.shapes(self._shapes, self._seen)
             return missing
 
     def get_tensor_shape(self, name: str) -> tuple[int, ...]:
@@ -401,6 +403,8 @@ class IExecutionContext:
             raise BreachError(f"a run without an address of {', '.join(missing)}")
         if self._found is None and self.infer_shapes():
             raise BreachError("a run without the sizes of every input")
+        if any(not np.array_equal(value, self._seen[name]) for name, value in self._values().items()):
+            raise BreachError("values that sizes follow from changed after infer_shapes")
         if stream.recorded is not None and not self._ran:
             raise BreachError("a capture before the first run at these sizes")
 
