@@ -59,8 +59,8 @@ def build_engine(request: EngineRequest) -> BuiltEngine:
             raise failure_error(request.target, located(failure, _operators(job)), where)
     except EngineError as error:
         raise crash_error(request.target, error) from error
-    if (failure := _ignored(job, outcome)) is not None:
-        raise failure_error(request.target, failure)
+    if (lost := _ignored(job, outcome)) is not None:
+        raise failure_error(request.target, lost)
     return _as_blob(request, job, outcome)
 
 
