@@ -6,6 +6,9 @@ On the simulator, with engines that TensorRT for RTX really built.
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
+import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Barrier
@@ -468,3 +471,15 @@ def test_a_closed_engine_says_so(open_bundle, double_model):
     with pytest.raises(EngineError, match="the engine was closed"):
         engine.reserve(1)
     engine.close()
+
+
+def test_a_backend_is_imported_without_its_libraries_and_without_those_of_the_compiler():
+    code = """
+        import sys, trtc.runtime, trtc.engines.tensorrt.load
+        names = ("onnx", "onnxruntime", "torch", "trtc.compiler", "tensorrt_rtx", "tensorrt", "cuda", "ml_dtypes")
+        print([name for name in names if name in sys.modules])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "[]\n"
