@@ -11,13 +11,15 @@ LINKS   := $(FOLDERS:%=.typing/trtc/%)
 # Errors only: notes about how a machine finds its packages are no news to the reader.
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 
-.PHONY: help demo test conformance check check-lint check-format check-types check-imports check-text bench cases fuzz soak clean
+.PHONY: help demo test test-gpu gpu-report conformance check check-lint check-format check-types check-imports check-text bench cases fuzz soak clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    compile a real model and run it, with the numbers shown"
 	@echo "make test    run the tests (PYTEST_ARGS='-k name' selects)"
 	@echo "make conformance  run onnx's node tests beside plain ONNX Runtime; writes docs/conformance.md"
+	@echo "make test-gpu    run the tests that need a GPU"
+	@echo "make gpu-report  run them, measure beside the peers, and write docs/gpu-report.md"
 	@echo "make check   lint, format, types, import directions, stray text"
 	@echo "make cases   write docs/cases.md from tests/cases"
 	@echo "make bench   measure on this machine, beside plain ONNX Runtime (about ten minutes)"
@@ -34,6 +36,13 @@ test: $(VENV)/installed $(VENV)/models
 
 conformance: $(VENV)/installed
 	@$(BIN)/python tests/conformance/run.py --json out/conformance.json --page docs/conformance.md
+
+# Skipped with the reason where there is no GPU.
+test-gpu: $(VENV)/installed $(VENV)/models
+	@$(BIN)/python -m pytest -q -rs tests/gpu $(PYTEST_ARGS)
+
+gpu-report: $(VENV)/installed $(VENV)/models
+	@$(BIN)/python tests/gpu/report.py
 
 # Five checks; `make -k check` goes on after one that fails.
 check: check-lint check-format check-types check-imports check-text

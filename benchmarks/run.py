@@ -8,11 +8,13 @@ from pathlib import Path
 import loading
 import memory
 import overhead
+import rtx_builds
 import sizes
 import threads
 from measuring import Report
 
-ALL = {"overhead": overhead, "sizes": sizes, "loading": loading, "memory": memory, "threads": threads}
+ALL = {"overhead": overhead, "sizes": sizes, "loading": loading, "memory": memory, "threads": threads,
+       "rtx_builds": rtx_builds}  # fmt: skip
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path  # noqa: TC003 (a field of a frozen value)
 from typing import Literal, Protocol, TypeAlias
 
+from trtc.engines.builder_options import BuilderOptions
 from trtc.profiles.grammar import ShapeOptions
 
 WantedMode: TypeAlias = Literal["auto", "exact", "bucket"]
@@ -33,6 +34,7 @@ class BuildOptions:
         model_root: folder that external data may lie in; None for the model's own.
         use_cache: look in the build cache, and keep the build there.
         threads: that the compiler may use; 0 for all that this process is allowed.
+        builder: of engines that TensorRT builds.
     """
 
     shapes: ShapeOptions = field(default_factory=ShapeOptions)
@@ -52,6 +54,7 @@ class BuildOptions:
     model_root: Path | None = None
     use_cache: bool = True
     threads: int = 0
+    builder: BuilderOptions = field(default_factory=BuilderOptions)
 
 
 class Progress(Protocol):
@@ -59,6 +62,9 @@ class Progress(Protocol):
 
     def stage(self, text: str) -> None:
         """Begin a stage."""
+
+    def detail(self, text: str) -> None:
+        """Say how far the stage is."""
 
     def note(self, text: str) -> None:
         """Say something worth knowing."""
@@ -99,6 +105,10 @@ class Recorded:
         """Begin a stage."""
         self._watcher.stage(text)
 
+    def detail(self, text: str) -> None:
+        """Pass it on."""
+        self._watcher.detail(text)
+
     def note(self, text: str) -> None:
         """Keep a note, and pass it on."""
         self.notes.append(text)
@@ -113,6 +123,9 @@ class Silent:
     """Progress that nobody watches."""
 
     def stage(self, text: str) -> None:
+        """Ignore it."""
+
+    def detail(self, text: str) -> None:
         """Ignore it."""
 
     def note(self, text: str) -> None:

@@ -5,7 +5,7 @@ Nothing is searched that the bundle already says: signature, ladder, padding and
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path  # noqa: TC003 (a field of a frozen value)
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,8 @@ from trtc.compiler.tolerance import Tolerance
 from trtc.compiler.values import value_source
 from trtc.compiler.verify import Padding, VerifyOptions, verify_engine
 from trtc.engines.bundle import open_engine
+from trtc.engines.distributions import find_distribution
+from trtc.engines.errors import EngineError
 from trtc.engines.opening import Opening
 from trtc.engines.registry import backend_named
 from trtc.profiles import CheckError, UsageError
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from trtc.compiler.model import Model
     from trtc.compiler.options import Progress
     from trtc.compiler.reference import Reference
-    from trtc.engines.manifest import EngineRecord, Manifest, Verification
+    from trtc.engines.manifest import EngineRecord, Manifest, Requirements, Verification
     from trtc.engines.protocol import Engine
 
 MAX_PROBLEMS = 5
@@ -53,6 +55,7 @@ class ReverifyOptions:
         seed: of generated values.
         verify_s: seconds for comparing one engine.
         threads: of the reference and of the engine.
+        devices: index of the GPU that an engine runs on, by the engine's name; none for those that need no GPU.
     """
 
     samples: tuple[Path, ...] = ()
@@ -62,6 +65,7 @@ class ReverifyOptions:
     seed: int = 0
     verify_s: float = 60.0
     threads: int = 1
+    devices: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +76,13 @@ class EngineOutcome:
         record: as it is now; unchanged where it did not run.
         ran: whether it was compared.
         reason: why it was not; else what makes it fail, or nothing.
+        broken: it should have run here, and its library refused or failed; nothing was learned about its answers.
     """
 
     record: EngineRecord
     ran: bool
     reason: str = ""
+    broken: bool = False
 
     @property
     def passed(self) -> bool:
@@ -141,7 +147,6 @@ def reverify(
     Raises:
         UsageError: for samples or ranges that do not fit.
         BundleError: when the files of an engine are not what the manifest says.
-        EngineError: when an engine that should run here cannot be opened.
     """
     manifest, model = candidate.manifest, candidate.model
     progress.stage("reading the model and preparing values")
@@ -167,12 +172,16 @@ def reverify(
             outcomes.append(EngineOutcome(record, ran=False, reason=reason))
             continue
         progress.stage(f"comparing engine {record.name} with {' and '.join(r.name for r in references)}")
-        found = _verify(
-            candidate,
-            record.name,
-            lambda engine: verify_engine(engine, subject, references, padding, verify),
-            options.threads,
-        )
+        try:
+            found = _verify(
+                candidate,
+                record.name,
+                lambda engine: verify_engine(engine, subject, references, padding, verify),
+                options,
+            )
+        except EngineError as error:  # of one engine: the others are compared all the same
+            outcomes.append(EngineOutcome(record, ran=False, reason=str(error), broken=True))
+            continue
         outcomes.append(_judged(_with_tolerance(record, tolerance, manifest), found, references[0].name))
     after = msgspec.structs.replace(manifest, engines=tuple(outcome.record for outcome in outcomes))
     return Reverified(manifest, after, tuple(outcomes), tuple(notes))
@@ -236,7 +245,7 @@ def _merges(manifest: Manifest, model: Model) -> dict[str, str]:
 
 
 def _verify(
-    candidate: Candidate, name: str, check: Callable[[Engine], tuple[Verification, ...]], threads: int
+    candidate: Candidate, name: str, check: Callable[[Engine], tuple[Verification, ...]], options: ReverifyOptions
 ) -> tuple[Verification, ...]:
     """Open one engine, its files checked, and compare it."""
 
@@ -254,7 +263,8 @@ def _verify(
                 record=reader.record,
                 signature=found.signature,
                 ladder=found.ladder,
-                threads=threads,
+                threads=options.threads,
+                device=options.devices.get(name, ""),
             )
         )
         try:
@@ -273,8 +283,19 @@ def _judged(record: EngineRecord, found: tuple[Verification, ...], trusted: str)
     ]
     verified = not problems and any(v.passed for v in found)
     reason = "; ".join(problems[:MAX_PROBLEMS]) or ("" if verified else "nothing was compared")
-    changed = msgspec.structs.replace(record, verified=verified, verification=_kept(record.verification, found))
+    changed = msgspec.structs.replace(
+        record,
+        verified=verified,
+        verification=_kept(record.verification, found),
+        requirements=_with_library(record.requirements) if verified else record.requirements,
+    )
     return EngineOutcome(changed, ran=True, reason=reason)
+
+
+def _with_library(needs: Requirements) -> Requirements:
+    """Name the version that the answers came from, where the engine was built without one: they count for no other."""
+    found = find_distribution(needs.library) if needs.library and not needs.library_version else None
+    return needs if found is None else msgspec.structs.replace(needs, library_version=found.version)
 
 
 def _kept(old: tuple[Verification, ...], new: tuple[Verification, ...]) -> tuple[Verification, ...]:

@@ -15,10 +15,10 @@ from trtc.engines.opening import Opening
 from trtc.engines.registry import backend_named
 from trtc.profiles import HostError, UsageError
 from trtc.runtime.arena import Arena, default_arena
+from trtc.runtime.choice import Choice, Wish, choose
 from trtc.runtime.ending import watch
 from trtc.runtime.fork import remember
 from trtc.runtime.session import Loaded, Session
-from trtc.runtime.verdicts import choose
 
 if TYPE_CHECKING:
     from trtc.engines.manifest import EngineRecord, Execution, Manifest
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
     path: str | os.PathLike[str],
     *,
+    device: str | int | None = None,
     engine: str = "auto",
+    fallback: str | None = None,
     slots: int | None = None,
     threads: int | None = None,
     arena: Arena | None = None,
@@ -38,7 +40,11 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
 
     Args:
         path: the ``NAME.trtc`` folder.
-        engine: name of an engine of the bundle, or ``auto`` for the first that fits this host.
+        device: the GPU to run on, by index or UUID (also of a MIG instance); ``cpu`` for none; None for what fits.
+        engine: name of an engine of the bundle, or ``auto``: the first engine for a GPU that fits this host, else the
+            first of the others.
+        fallback: ``cpu`` takes an engine for the CPU where a GPU is there and no engine for it can be used. Without it
+            that fails, so that a service does not slide onto the CPU unnoticed.
         slots: calls that may run at once; None takes what the build measured.
         threads: that one call may use; None takes what the build measured, within what this process is allowed.
         arena: memory to share with other sessions; None takes the one of this process.
@@ -46,9 +52,10 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
         verify: False skips the digests (sizes are still checked): only for a bundle that nobody else can write.
 
     Raises:
-        UsageError: for a missing path, an unknown engine, or counts that are not positive.
+        UsageError: for a missing path, an unknown engine, device or fallback, or counts that are not positive.
         BundleError: for a bundle that is truncated, altered or from another version.
-        HostError: when no engine fits this host, or its memory does not fit into the budget.
+        HostError: when no engine fits this host, or none fits the GPU that is there, or its memory does not fit into
+            the budget.
         EngineError: when the engine's library refuses it.
     """
     if arena is not None and max_memory_bytes is not None:
@@ -67,9 +74,13 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
         )
     folder = Path(path)
     host = this_host()
+    wish = Wish(engine, "" if device is None else str(device), fallback)
+
+    chosen: list[Choice] = []
 
     def pick(manifest: Manifest) -> EngineRecord:
-        return choose(manifest, host, engine)[0]
+        chosen[:] = [choose(manifest, host, wish)]
+        return chosen[0].record
 
     with open_engine(folder, pick, verify=verify) as reader:
         execution = _execution(reader.record.execution or reader.manifest.execution, host.threads, slots, threads)
@@ -81,9 +92,11 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
                 ladder=reader.manifest.ladder,
                 threads=execution.threads,
                 spinning=execution.slots * execution.threads <= host.threads,
+                device=chosen[0].device,
             )
         )
     options: dict[str, Any] = {"engine": engine, "slots": slots, "threads": threads, "verify": verify}
+    options |= {"device": device, "fallback": fallback}
     memory = arena or (default_arena() if max_memory_bytes is None else Arena(max_memory_bytes))
     try:
         session = Session(
@@ -92,7 +105,7 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
                 options=options | ({"max_memory_bytes": max_memory_bytes} if max_memory_bytes is not None else {}),
                 manifest=reader.manifest,
                 record=reader.record,
-                verdicts=choose(reader.manifest, host, engine)[1],
+                verdicts=chosen[0].verdicts,
                 execution=execution,
                 engine=opened,
                 arena=memory,

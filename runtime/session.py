@@ -6,11 +6,12 @@ import warnings
 import weakref
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
-from trtc.profiles import RequestError, sizes_text, unknown_name
+from trtc.profiles import RequestError, UsageError, sizes_text, unknown_name
 from trtc.runtime.borrow import Borrow
 from trtc.runtime.core import Core
+from trtc.runtime.device_borrow import DeviceBorrow
 from trtc.runtime.fit import pick_profile
 from trtc.runtime.hot_path import fast_run
 from trtc.runtime.routes import RouteMaker
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from trtc.engines.device_stats import DeviceStats
     from trtc.engines.manifest import EngineRecord, Execution, Manifest
-    from trtc.engines.protocol import Engine
+    from trtc.engines.protocol import DeviceEngine, Engine
     from trtc.engines.signature import Signature
     from trtc.runtime.arena import Arena, ArenaStats
     from trtc.runtime.cancel import CancelToken
@@ -43,6 +45,7 @@ class SessionStats:
         slot_growths: times that a slot had to take a larger block (open maxima only).
         kept_views: borrowed views that outlived their block.
         lost_leases: borrows that were dropped while open.
+        device: what the engine holds on its device; None where it has none of its own, or was closed.
     """
 
     arena: ArenaStats
@@ -55,6 +58,7 @@ class SessionStats:
     slot_growths: int
     kept_views: int
     lost_leases: int
+    device: DeviceStats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +115,10 @@ class Session:
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
         self._engine: Engine | None = loaded.engine
+        loaded.engine.reserve(loaded.execution.slots)
         maker = RouteMaker(loaded.manifest, loaded.engine, loaded.execution.mode)
         self._maker = maker
-        self._core = Core(loaded.manifest, maker, loaded.arena, loaded.execution.slots)
+        self._core = Core(loaded.manifest, maker, loaded.arena, loaded.execution.slots, loaded.engine.traits)
         self._warned = False
         self._closing = Lock()
         # A session that is dropped without `close` still gives its memory back.
@@ -168,17 +173,37 @@ class Session:
         return self._core.run(feeds, outputs, timeout_s, cancel)
 
     def borrow(
-        self, feeds: Mapping[str, Any], outputs: Sequence[str] | None = None, *, timeout_s: float | None = None
+        self,
+        feeds: Mapping[str, Any],
+        outputs: Sequence[str] | None = None,
+        *,
+        timeout_s: float | None = None,
+        device: bool = False,
     ) -> Borrow:
         """Run one request and read the results in place: ``with session.borrow(feeds) as views: ...``.
 
         The views are valid inside the block. One that is kept longer keeps its values, at a price: see ``Borrow``.
         Arguments and errors are those of ``run``; most are raised when the block is entered. Inside the block a slot is
         in use: a thread that calls again there needs another one, so load with more slots or give a timeout.
+
+        With ``device=True`` the outputs stay on the engine's device, as objects with DLPack (for
+        ``torch.from_dlpack(view)``), and inputs may be tensors there: contiguous, at the sizes that the call runs at.
+
+        Raises:
+            UsageError: for ``device=True`` where the engine is on no device.
         """
         core = self._core
         if core.pool.closed:
             core.pool.check_open()
+        if device:
+            engine = self._loaded.engine
+            if not engine.traits.on_device:
+                raise UsageError(
+                    f"device=True, but engine {self._loaded.record.name} of this session computes on no device of its "
+                    "own; leave it out, or load an engine for TensorRT"
+                )
+            borrow = DeviceBorrow(core, feeds, outputs, timeout_s, self._warn_once)
+            return borrow.on(cast("DeviceEngine", engine))
         return Borrow(core, feeds, outputs, timeout_s, self._warn_once)
 
     def explain(self, sizes: Mapping[str, int] | None = None) -> Explanation:
@@ -223,6 +248,7 @@ class Session:
             slot_growths=counters.slot_growths,
             kept_views=counters.kept_views,
             lost_leases=counters.lost_leases,
+            device=None if self._engine is None else self._engine.device_stats(),
         )
 
     def withhold(self) -> list[int]:

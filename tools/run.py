@@ -104,6 +104,10 @@ class RunFacts(msgspec.Struct, frozen=True):
 @click.option("--save-outputs", type=click.Path(path_type=Path), metavar="FILE.npz", help="Write the results.")
 @click.option("--iterations", type=click.IntRange(1), default=1, show_default=True, help="Calls to make.")
 @click.option("--engine", default="auto", show_default=True, help="Engine of the bundle to load.")
+@click.option("--device", metavar="INDEX|UUID|cpu", help="GPU to run on, or cpu for none; what fits when left out.")
+@click.option(
+    "--fallback", type=click.Choice(["cpu"]), help="Run on the CPU where a GPU is there and cannot be used, not fail."
+)
 @click.option("--slots", type=click.IntRange(1), help="Calls that may run at once; as measured when left out.")
 @click.option("--threads", type=click.IntRange(1), help="Threads of one call; as measured when left out.")
 @click.option("--max-memory", type=MemorySize(), metavar="SIZE", help="Budget of planned memory: 512M, 2G, or MiB.")
@@ -128,7 +132,9 @@ def run(ctx: click.Context, /, bundle: Path | None, **given: Any) -> None:
         raise UsageError("--save-outputs with --all-profiles would keep the last profile only; run one set of sizes")
     with load(
         path,
+        device=given["device"],
         engine=given["engine"],
+        fallback=given["fallback"],
         slots=given["slots"],
         threads=given["threads"],
         max_memory_bytes=given["max_memory"],

@@ -51,6 +51,12 @@ def test_the_tour_builds_without_options_and_says_how_to_get_buckets(tour):
     assert "hint:" in tour["plain"]
 
 
+def test_the_tour_builds_an_engine_for_gpus_and_says_that_it_waits_for_one(tour):
+    assert "engine cpu" in tour["gpu"]
+    assert "engine rtx:sm89,sm120" in tour["gpu"]
+    assert "trtc verify gpu.trtc" in tour["gpu"]
+
+
 def test_the_tour_runs_the_bundle(tour):
     assert "461" in tour["use"]
 

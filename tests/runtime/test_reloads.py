@@ -130,7 +130,7 @@ def test_nothing_stays_of_sessions_that_were_closed(bundle, kind, use):
 
     def reload() -> None:
         session = load(path, slots=2, threads=1, arena=arena)
-        native = weakref.ref(getattr(session._engine, "_session", session._engine))
+        native = weakref.ref(session._engine if kind == "null" else session._engine._opened.session)
         use(session)
         session.close()
         assert kind == "null" or native() is None, "closed, but the engine's own session lives on"
