@@ -10,6 +10,7 @@ _INSTALL = {
     "onnxruntime": "pip install 'trtc[cpu]'",
     "ml_dtypes": "pip install 'trtc[cpu]'",
     "google": "pip install 'trtc[cpu]'",  # protobuf, which onnx brings
+    "polygraphy": "pip install 'trtc[polygraphy]'",
     "tokenizers": "pip install 'trtc[examples]'",
 }
 
