@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from polygraphy import util
 from polygraphy.backend.base import BaseRunner
-from polygraphy.common import TensorMetadata
 
 from trtc.runtime import load
 from trtc.tools.polygraphy_plugin.errors import told_by_polygraphy
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import numpy as np
+    from polygraphy.common import TensorMetadata
 
     from trtc.engines.manifest import Mode
     from trtc.runtime import Session
