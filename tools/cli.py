@@ -23,12 +23,16 @@ if TYPE_CHECKING:
 VERBS = {
     "build": "Compile a model into a bundle.",
     "run": "Run a bundle.",
+    "bench": "Measure a bundle on this machine.",
     "inspect": "Show what a model takes, or what a bundle holds.",
     "verify": "Compare the engines of a bundle with its model.",
+    "compare": "Compare a bundle with a model, a bundle, or saved outputs.",
     "check": "Say what a build would support and refuse.",
     "doctor": "Show what this machine offers.",
 }
-NOT_YET = frozenset(["plan", "bench", "compare", "diff", "serve"])
+MODULES = {"bench": "bench_command"}
+"""Files of verbs that share their name with a package."""
+NOT_YET = frozenset(["plan", "diff", "serve"])
 """Verbs that other tools have, or that the design names."""
 ENVIRONMENT = 4
 INTERNAL = 70
@@ -75,7 +79,8 @@ class Verbs(click.Group):
         del ctx
         if cmd_name not in VERBS:
             return None
-        command: click.Command = getattr(import_module(f"trtc.tools.{cmd_name}"), cmd_name)
+        module = MODULES.get(cmd_name, cmd_name)
+        command: click.Command = getattr(import_module(f"trtc.tools.{module}"), cmd_name)
         return command
 
     def resolve_command(
