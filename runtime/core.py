@@ -164,18 +164,7 @@ class Core:
             RequestError: when no profile takes it.
             EngineError: when the engine fails; CancelledError when ``cancel`` stopped it.
         """
-        given, arrays = tuple(values), list(values.values())
-        plain = self.fast_specs and given == self.required
-        key = shapes_key(arrays) if plain else names_key(given, arrays)
-        route = slot.routes.get(key) or self._prepare(slot, key, given, sizes, padded=True)
-        outside = [guard for i, guard in route.guards if not guard.holds(arrays[i])]
-        if outside:
-            # Outside of what the probes saw, padding is not known to be neutral: exact sizes always are.
-            key = ("exact", key)
-            try:
-                route = slot.routes.get(key) or self._prepare(slot, key, given, sizes, padded=False)
-            except RequestError as error:
-                raise RequestError(f"{outside[0].refusal()}: {error}") from error
+        route, arrays = self.route_for(slot, values, sizes)
         route.used = True
         try:
             write_inputs(slot, route, arrays)
@@ -192,6 +181,27 @@ class Core:
         finally:
             forget_objects(route)
         return route, late
+
+    def route_for(self, slot: Slot, values: Mapping[str, Any], sizes: Mapping[str, int]) -> tuple[Route, list[Any]]:
+        """Find the route of a checked request in an allocated slot, or prepare it; return it with the values in order.
+
+        Raises:
+            RequestError: when no profile takes it.
+            EngineError: when the engine refuses the binding.
+        """
+        given, arrays = tuple(values), list(values.values())
+        plain = self.fast_specs and given == self.required
+        key = shapes_key(arrays) if plain else names_key(given, arrays)
+        route = slot.routes.get(key) or self._prepare(slot, key, given, sizes, padded=True)
+        outside = [guard for i, guard in route.guards if not guard.holds(arrays[i])]
+        if outside:
+            # Outside of what the probes saw, padding is not known to be neutral: exact sizes always are.
+            key = ("exact", key)
+            try:
+                route = slot.routes.get(key) or self._prepare(slot, key, given, sizes, padded=False)
+            except RequestError as error:
+                raise RequestError(f"{outside[0].refusal()}: {error}") from error
+        return route, arrays
 
     def drain(self, reason: str) -> None:
         """Refuse new calls, wait for those in flight, and give all memory back. Kept views stay valid.
