@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ("output", "result", "runs", "max abs", "max rel", "cosine", "worst at", "got", "expected", "NaN", "inf")
 MAX_FAILURES = 3
+NEAR = 3
+"""Compared tensors that are shown before and after the one where two graphs part; ``--json`` has all."""
 
 
 def show_comparison(result: ComparisonResult) -> None:
@@ -46,8 +48,11 @@ def show_parting(parting: Parting) -> None:
     print_line(f"  everything it is made from agrees: {listed or 'inputs and weights only'}")
     if parting.beyond:
         print_line(f"  between these and it {len(parting.beyond)} tensors exist on one side only (fused nodes)")
-    rows = [(r.output, "agrees" if r.passed else "DIFFERS", _number(r.max_abs)) for r in parting.seen]
-    print_table(f"{parting.runs} runs of each looked at", ("tensor, in order", "result", "max abs"), rows)
+    at = next(i for i, r in enumerate(parting.seen) if r.output == parting.tensor)
+    near = parting.seen[max(0, at - NEAR) : at + NEAR + 1]
+    rows = [(r.output, "agrees" if r.passed else "DIFFERS", _number(r.max_abs)) for r in near]
+    title = f"{len(parting.seen)} tensors were compared in {parting.runs} runs of each; those beside it"
+    print_table(title, ("tensor", "result", "max abs"), rows)
 
 
 def by_output(result: ComparisonResult) -> dict[str, list[OutputResult]]:

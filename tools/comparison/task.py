@@ -110,7 +110,8 @@ class Task:
             if name not in inputs:
                 raise UsageError(f"--val-range: {unknown_name('input', name, inputs)}")
         found = real(manifest, ways, self._real_feeds())
-        if given["sizes"] or not found:
+        own = given["samples"] or given["load_inputs"]
+        if given["sizes"] or not own:
             source = None
             if self._model is not None:
                 from trtc.compiler.reverify import source_of_bundle
@@ -123,7 +124,7 @@ class Task:
                 require_sizes([s for s in manifest.signature.symbols if s not in sizes], manifest)
                 asked.append((text, values.feeds(sizes)))
             found += real(manifest, ways, asked)
-            if not found:
+            if not (own or asked):
                 found = generated(manifest, ways, values, given["iterations"])
         return found
 
