@@ -59,12 +59,13 @@ class Profiler(Protocol):
         """Close the engine, and return every node that ran, in order of their starts."""
 
 
-def open_profiler(backend: str, opening: Opening) -> Profiler | None:
+def open_profiler(backend: str, opening: Opening, *, whole_shapes: bool = False) -> Profiler | None:
     """Open an engine with its profiler on; None where the backend has none.
 
     Args:
-        backend: its name; a backend with a profiler has a file ``profile.py`` with ``open_profiler(opening)``.
+        backend: its name; a backend with a profiler has a file ``profile.py`` with a function like this one.
         opening: as for ``load_engine``.
+        whole_shapes: tell the shapes of all inputs, also where the engine then has to run slower.
 
     Raises:
         EngineError: when the library refuses it.
@@ -72,6 +73,6 @@ def open_profiler(backend: str, opening: Opening) -> Profiler | None:
     module = f"{backend_named(backend).module}.profile"
     if find_spec(module) is None:
         return None
-    opened: Any = import_module(module).open_profiler(opening)
+    opened: Any = import_module(module).open_profiler(opening, whole_shapes=whole_shapes)
     found: Profiler = opened
     return found

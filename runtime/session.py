@@ -226,7 +226,7 @@ class Session:
             lost_leases=counters.lost_leases,
         )
 
-    def trace(self, *, nodes: bool = True) -> Trace:
+    def trace(self, *, nodes: bool = True, whole_shapes: bool = False) -> Trace:
         """Note what calls do: ``with session.trace() as trace: ...``, then ``trace.write("out.json")`` for Perfetto.
 
         Calls of ``run`` that give feeds only are noted; others run as ever. A session that is not traced pays nothing.
@@ -234,10 +234,11 @@ class Session:
         Args:
             nodes: also note each node, where the engine's profiler tells them. For that a second copy of the engine is
                 opened, with slots of its own, while the block lasts.
+            whole_shapes: have the shapes of all inputs of nodes told, also where the engine then runs slower.
         """
         from trtc.runtime.trace import Trace
 
-        return Trace(self, nodes=nodes)
+        return Trace(self, nodes=nodes, whole_shapes=whole_shapes)
 
     def swap_run(self, run: Callable[[Any], dict[str, Any]] | None) -> None:
         """Let another function take the calls of ``run`` that give feeds only; None puts the session's own back."""

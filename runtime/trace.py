@@ -45,12 +45,13 @@ class Trace:
         nodes: runs of nodes, inside the engine; empty where its backend has no profiler.
     """
 
-    def __init__(self, session: Session, *, nodes: bool) -> None:
+    def __init__(self, session: Session, *, nodes: bool, whole_shapes: bool = False) -> None:
         self.spans: list[Span] = []
         self.counts: list[Count] = []
         self.nodes: tuple[NodeRun, ...] = ()
         self._session = session
         self._wants_nodes = nodes
+        self._whole_shapes = whole_shapes
         self._profiler: Profiler | None = None
         self._core: Core | None = None
 
@@ -69,7 +70,7 @@ class Trace:
                 raise UsageError("this session is traced already; end that trace first, or read both from one")
             _TRACED.add(id(self._session))
         try:
-            self._profiler = _open_profiler(loaded) if self._wants_nodes else None
+            self._profiler = _open_profiler(loaded, self._whole_shapes) if self._wants_nodes else None
             if self._profiler is not None:
                 maker = RouteMaker(loaded.manifest, self._profiler.engine, loaded.execution.mode)
                 core = self._core = Core(loaded.manifest, maker, loaded.arena, loaded.execution.slots)
@@ -166,7 +167,7 @@ class Trace:
             self.counts.append(Count("resident, bytes", moments[-1], {"bytes": _resident_bytes()}))
 
 
-def _open_profiler(loaded: Loaded) -> Profiler | None:
+def _open_profiler(loaded: Loaded, whole_shapes: bool) -> Profiler | None:  # noqa: FBT001 (used once)
     """Open the engine of a session once more, from files that were checked again."""
 
     def same(manifest: Any) -> Any:
@@ -188,6 +189,7 @@ def _open_profiler(loaded: Loaded) -> Profiler | None:
                 threads=loaded.execution.threads,
                 spinning=False,
             ),
+            whole_shapes=whole_shapes,
         )
 
 

@@ -14,11 +14,13 @@ from trtc.tools.bench.arrivals import Arrivals
 from trtc.tools.bench.budget import Budget
 from trtc.tools.bench.files import require_writable, write_text, write_times
 from trtc.tools.bench.measure import Plan
+from trtc.tools.bench.peers import require_peer
 from trtc.tools.bench.results import SCHEMA
 from trtc.tools.bench.sizes import fixed, grid_of, random_mix, replayed
 from trtc.tools.bench.traffic import read_traffic
 from trtc.tools.bench.words import BenchWords
 from trtc.tools.bench.workload import workload_of
+from trtc.tools.extras import install
 from trtc.tools.inputs import read_inputs, requested_sizes, require_sizes, shown_sizes
 from trtc.tools.output import Progress, print_json, print_line
 from trtc.tools.quantities import FiniteRange, MemorySize
@@ -121,6 +123,8 @@ def bench(ctx: click.Context, /, bundle: Path | None, **given: Any) -> None:
         require_writable(given[name], option)
     if given["html"]:
         _require_plots()
+    if given["peer"]:
+        require_peer(given["peer"], given["model"])
     arrivals = None if given["rate"] is None else Arrivals(given["rate"], given["arrivals"], given["seed"])
     budget = Budget(given["iterations"], given["duration"], given["warm_up_ms"] / 1e3)
     if arrivals is not None:
@@ -165,7 +169,7 @@ def _require_plots() -> None:
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:
-        raise HostError("--html needs matplotlib, which is not installed; pip install 'trtc[report]'")
+        raise HostError(f"--html needs matplotlib, which is not installed; {install('pip install ' + repr('trtc[report]'))}")
 
 
 def _workloads(manifest: Manifest, ctx: click.Context, given: Mapping[str, Any]) -> list[Workload]:

@@ -43,8 +43,12 @@ class OnnxRuntimeProfiler:
         return tuple(sorted((_node_run(e, self._offset_ns) for e in nodes), key=lambda run: run.start_ns))
 
 
-def open_profiler(opening: Opening) -> OnnxRuntimeProfiler:
+def open_profiler(opening: Opening, *, whole_shapes: bool = False) -> OnnxRuntimeProfiler:
     """Open an engine whose files were checked, with the profiler on.
+
+    Args:
+        opening: as for ``load_engine``.
+        whole_shapes: leave weights as they are in the file: the shapes of repacked ones are not told.
 
     Raises:
         EngineError: when ONNX Runtime refuses it.
@@ -52,6 +56,8 @@ def open_profiler(opening: Opening) -> OnnxRuntimeProfiler:
     folder = tempfile.TemporaryDirectory(prefix="trtc-profile-")
     options = session_options(opening.threads, spinning=opening.spinning)
     options.enable_profiling = True
+    if whole_shapes:
+        options.add_session_config_entry("session.disable_prepacking", "1")
     options.profile_file_prefix = str(Path(folder.name) / "nodes")
     return OnnxRuntimeProfiler(open_session(opening.files[opening.record.entry], options), folder)
 

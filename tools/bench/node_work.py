@@ -50,12 +50,16 @@ def work_of(nodes: Iterable[NodeRun]) -> Work:
 
 
 def node_flop(node: NodeRun) -> int:
-    """Return the multiplications and additions of one node."""
+    """Return the multiplications and additions of one node; of a convolution only where the shape of its weights is told.
+
+    ONNX Runtime repacks weights when it opens a model and does not tell their shapes then; a trace with
+    ``whole_shapes`` does.
+    """
     inputs, out = [t.shape for t in node.inputs], node.outputs[0].shape if node.outputs else ()
     count = prod(out) if node.outputs else 0
     if node.op in _MOVES or not inputs:
         return 0
-    if node.op in _PRODUCTS and len(inputs) > 1 and len(inputs[0]) > 0:
+    if node.op in _PRODUCTS and inputs[0]:
         return 2 * count * _inner(inputs[0], out)
     if node.op in _QUANTIZED_PRODUCTS and len(inputs) > 3:  # noqa: PLR2004 (value, scale, zero, weight)
         inner = prod(inputs[3][1:]) if node.op == "QLinearConv" else _inner(inputs[0], out)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from trtc.profiles import HostError, RequestError, TrtcError, UsageError, unknown_name
+from trtc.tools.extras import install
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,33 +49,47 @@ class Peer(Protocol):
         """Free it."""
 
 
-def open_peer(name: str, model: Path | None, manifest: Manifest, threads: int) -> Peer:
-    """Open a peer.
+def require_peer(name: str, model: Path | None) -> None:
+    """Refuse a peer that cannot be opened, before anything is measured.
 
     Args:
         name: ``onnxruntime``, ``openvino``, ``torch``, or the path of another bundle.
         model: that the peer runs; bundles need none.
-        manifest: of our bundle.
-        threads: of one call, as ours.
 
     Raises:
         UsageError: for an unknown peer, or a model that is missing.
-        HostError: when its library is not installed, or refuses the model.
+        HostError: when its library is not installed.
     """
     if name not in LIBRARIES:
-        if Path(name).is_dir():
-            return _Bundle(name, threads)
-        known = [*LIBRARIES, "NAME.trtc"]
-        raise UsageError(f"--vs: {unknown_name('peer', name, known)}; a path must lead to a bundle")
-    try:
-        found = version(name)
-    except PackageNotFoundError:
-        raise HostError(f"--vs {name}: {name} is not installed; {LIBRARIES[name]}") from None
+        if not Path(name).is_dir():
+            known = [*LIBRARIES, "NAME.trtc"]
+            raise UsageError(f"--vs: {unknown_name('peer', name, known)}; a path must lead to a bundle")
+        return
+    if find_spec(name) is None:
+        raise HostError(f"--vs {name}: {name} is not installed; {install(LIBRARIES[name])}")
     kinds = ".pt2 (torch.export) or .pt (TorchScript)" if name == "torch" else ".onnx"
     if model is None:
         raise UsageError(f"--vs {name} needs the model as a {kinds} file, because a bundle does not hold it: add --model")
     if not model.is_file():
         raise UsageError(f"{model}: no such file; give the model that the bundle was built from, as a {kinds} file")
+
+
+def open_peer(name: str, model: Path | None, manifest: Manifest, threads: int) -> Peer:
+    """Open a peer that ``require_peer`` let pass.
+
+    Args:
+        name, model: as for ``require_peer``.
+        manifest: of our bundle.
+        threads: of one call, as ours.
+
+    Raises:
+        HostError: when its library refuses the model.
+    """
+    if name not in LIBRARIES:
+        return _Bundle(name, threads)
+    if model is None:
+        raise UsageError(f"--vs {name} needs a model: add --model")
+    found = version(name)
     opened: dict[str, Callable[[], Peer]] = {
         "onnxruntime": lambda: _OnnxRuntime(model, threads, found),
         "openvino": lambda: _OpenVino(model, threads, found),

@@ -177,7 +177,7 @@ def _beside(
 def _under_roof(session: Session, workload: Workload, found: Measured, limits: Any) -> Measured:
     """Count the work of each request by one traced call; a mix counts by its mean."""
     flop = moved = 0.0
-    with session.trace() as trace:
+    with session.trace(whole_shapes=True) as trace:
         for feeds in workload.feeds:
             session.run(feeds)
     if not trace.nodes:
