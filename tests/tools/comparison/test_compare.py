@@ -198,3 +198,12 @@ def test_the_number_of_saved_answers_must_be_that_of_the_requests(trtc, built, g
     said = trtc("compare", built, "--load-inputs", good_request, "--load-outputs", tmp_path / "out.json")
     assert said.code == 2
     assert "14 answers to 1 requests" in said.err
+
+
+def test_without_polygraphy_the_message_says_how_to_get_it(trtc, built, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "polygraphy.comparator", None)
+    said = trtc("compare", built, built, "--check-error-stat", "max")
+    assert said.code == 4
+    assert "pip install 'trtc[polygraphy]'" in said.err
