@@ -55,6 +55,12 @@ def test_the_tour_runs_the_bundle(tour):
     assert "461" in tour["use"]
 
 
+def test_the_tour_compares_every_profile_exact_and_padded(tour):
+    assert "DIFFERS" not in tour["compare"]
+    rows = {tuple(line.split()[:2]) for line in tour["compare"].splitlines()}
+    assert {(f"p{i}", mode) for i in range(3) for mode in ("exact", "bucket")} <= rows
+
+
 def test_the_python_of_the_tour_prints_the_shape_of_a_sentence(tour):
     assert tour["python"].startswith("(1, 384)")
     assert "engine cpu" in tour["python"]
