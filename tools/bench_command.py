@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from trtc.profiles import HostError, UsageError, sizes_text
+from trtc.profiles import UsageError, sizes_text
 from trtc.profiles.grammar import ShapeOptions, trtexec_options
 from trtc.tools.bench.arrivals import Arrivals
 from trtc.tools.bench.budget import Budget
-from trtc.tools.bench.files import require_writable, write_text, write_times
 from trtc.tools.bench.measure import Plan
 from trtc.tools.bench.peers import require_peer
 from trtc.tools.bench.results import SCHEMA
 from trtc.tools.bench.sizes import fixed, grid_of, random_mix, replayed
+from trtc.tools.bench.times import write_times
 from trtc.tools.bench.traffic import read_traffic
 from trtc.tools.bench.words import BenchWords
 from trtc.tools.bench.workload import workload_of
-from trtc.tools.extras import install
 from trtc.tools.inputs import read_inputs, requested_sizes, require_sizes, shown_sizes
 from trtc.tools.output import Progress, print_json, print_line
 from trtc.tools.quantities import FiniteRange, MemorySize
+from trtc.tools.report.files import require_page, require_writable, write_text
 from trtc.tools.shape_options import arguments_of
 
 if TYPE_CHECKING:
@@ -121,8 +121,7 @@ def bench(ctx: click.Context, /, bundle: Path | None, **given: Any) -> None:
     _require_sense(given)
     for name, option in _FILES.items():
         require_writable(given[name], option)
-    if given["html"]:
-        _require_plots()
+    require_page(given["html"])
     if given["peer"]:
         require_peer(given["peer"], given["model"])
     arrivals = None if given["rate"] is None else Arrivals(given["rate"], given["arrivals"], given["seed"])
@@ -163,13 +162,6 @@ def _require_sense(given: Mapping[str, Any]) -> None:
         raise UsageError("--vs times single calls in turns; leave --rate and --callers out, or --vs")
     if given["model"] and not given["peer"]:
         raise UsageError("--model is what a peer runs; add --vs onnxruntime, or leave it out")
-
-
-def _require_plots() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("matplotlib") is None:
-        raise HostError(f"--html needs matplotlib, which is not installed; {install('pip install ' + repr('trtc[report]'))}")
 
 
 def _workloads(manifest: Manifest, ctx: click.Context, given: Mapping[str, Any]) -> list[Workload]:

@@ -20,6 +20,8 @@ _UNSTEADY = 0.2
 def show_report(report: BenchReport) -> None:
     """Print everything."""
     print_facts(_about(report))
+    for name, text in dict.fromkeys(pair for case in report.cases for pair in case.generated.items()):
+        print_note(f"input {name!r} was generated: {text}")
     for case in report.cases:
         print_line()
         _show_case(report, case)
@@ -64,8 +66,6 @@ def _about(report: BenchReport) -> list[tuple[str, str]]:
 
 def _show_case(report: BenchReport, case: CaseResult) -> None:
     print_line(f"{case.name}: {_loop_text(case)}")
-    for name, text in case.generated.items():
-        print_note(f"input {name!r} was generated: {text}")
     for line in trtexec_block(report, case):
         print_line(f"  {line}")
     latency = case.latency

@@ -29,7 +29,7 @@ HIDDEN = (
 )
 """Modules that are imported by name when they are used, which PyInstaller cannot see."""
 LEFT_OUT = (
-    *("trtc.compiler", "trtc.tools.bench.page", "trtc.tools.report", "onnx", "onnx_ir", "ml_dtypes", "matplotlib", "PIL"),
+    *("trtc.compiler", "trtc.tools.bench.page", "trtc.tools.report.plots", "onnx", "onnx_ir", "ml_dtypes", "matplotlib", "PIL"),
     *("openvino", "torch", "tensorrt", "polygraphy", "sympy", "mpmath", "google", "flatbuffers", "packaging", "tkinter"),
     *("setuptools", "pip", "pytest", "lib2to3", "pydoc_data", "numpy.f2py", "numpy.distutils", "scipy", "onnxruntime.tools"),
     *("onnxruntime.transformers", "onnxruntime.quantization", "onnxruntime.backend", "onnxruntime.datasets"),

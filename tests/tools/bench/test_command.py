@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from types import SimpleNamespace
 
 import msgspec
@@ -227,7 +226,7 @@ def test_a_bundle_for_another_machine_is_refused(bench, bundle):
 
 
 def test_an_export_that_may_not_be_written_is_refused_before_anything_runs(trtc, built, tmp_path, monkeypatch):
-    from trtc.tools.bench import files
+    from trtc.tools.report import files
 
     monkeypatch.setattr(files, "os", SimpleNamespace(access=lambda path, how: False, W_OK=2))
     said = trtc("bench", built, "--export-times", tmp_path / "x.json")
@@ -242,8 +241,7 @@ def test_an_open_bundle_asks_for_sizes(bench, built_open):
 
 
 def test_a_page_needs_its_library(trtc, built, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("trtc.tools.report.files.find_spec", lambda name: None)
     said = trtc("bench", built, "--html", tmp_path / "x.html")
     assert said.code == 4
     assert "pip install 'trtc[report]'" in said.err

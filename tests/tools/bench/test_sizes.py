@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trtc.profiles import Ladder, Profile, Range, TrtcError, UsageError
@@ -69,6 +69,7 @@ def test_flags_whose_effect_is_not_there_are_refused_here_too():
         kept_words(["b.trtc", "--fp16"])
 
 
+@settings(max_examples=25)
 @given(tops=st.lists(st.integers(1, 60), min_size=1, max_size=4, unique=True).map(sorted), seed=st.integers(0, 99))
 def test_random_sizes_lie_in_the_profiles_and_come_from_all_of_them(tops, seed):
     served = ladder(*tops)

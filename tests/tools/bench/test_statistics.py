@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trtc.profiles import UsageError
@@ -63,6 +63,7 @@ def test_a_difference_is_told_from_noise_although_the_machine_wavers(ours, verdi
     assert found.ratio == pytest.approx(ours, rel=0.05)
 
 
+@settings(max_examples=15)
 @given(scale=st.floats(1e-6, 1e6), seed=st.integers(0, 20))
 def test_a_ratio_does_not_depend_on_the_unit(scale, seed):
     base = rounds(1.1, 1.0, 0.1, seed)
@@ -72,8 +73,8 @@ def test_a_ratio_does_not_depend_on_the_unit(scale, seed):
 
 
 def test_the_interval_holds_the_true_ratio_about_as_often_as_it_says():
-    hits = sum((r := ratio_of(rounds(1.05, 1.0, 0.3, seed))).low <= 1.05 <= r.high for seed in range(100))
-    assert hits >= 85
+    hits = sum((r := ratio_of(rounds(1.05, 1.0, 0.3, seed))).low <= 1.05 <= r.high for seed in range(40))
+    assert hits >= 33
 
 
 def test_rounds_take_turns_and_who_begins_changes(clock):

@@ -1,50 +1,18 @@
-"""Files that a benchmark writes: looked at before minutes are spent, written in one step at the end."""
+"""The times of every call, as a file."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from trtc.engines.files import host_error, write_file
-from trtc.profiles import HostError, UsageError
+from trtc.tools.report.files import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from trtc.tools.bench.measure import Measured
-
-
-def require_writable(path: Path | None, option: str) -> None:
-    """Refuse a path that cannot be written.
-
-    Raises:
-        UsageError: for a folder, or a path in a folder that is not there.
-        HostError: when rights are missing.
-    """
-    if path is None:
-        return
-    folder = path.absolute().parent
-    if path.is_dir():
-        raise UsageError(f"{option} {path}: that is a folder; give the name of a file")
-    if not folder.is_dir():
-        raise UsageError(f"{option} {path}: there is no folder {folder}; make it, or write elsewhere")
-    if not os.access(folder, os.W_OK):
-        raise HostError(f"{option} {path}: {folder} may not be written; change its rights, or write elsewhere")
-
-
-def write_text(path: Path, data: bytes) -> None:
-    """Replace a file in one step.
-
-    Raises:
-        HostError: when it cannot be written.
-    """
-    try:
-        write_file(path, data)
-    except OSError as error:
-        raise host_error(error, path, len(data)) from error
 
 
 def write_times(path: Path, measured: Sequence[Measured]) -> None:
