@@ -25,7 +25,6 @@ from trtc.runtime.transfer import copy_outputs, forget_objects, write_inputs
 
 if TYPE_CHECKING:
     import os
-    from pathlib import Path
     from types import TracebackType
 
     from trtc.engines.profile import NodeRun, Profiler
@@ -144,8 +143,13 @@ class Trace:
                 forget_objects(route)
             results = copy_outputs(route, late, core.output_names)
             moments.append(perf_counter_ns())
-            self._note(moments, submitted_ns, {"sizes": sizes, "run_sizes": route.plan.layout.sizes, "padded": route.plan.padded,
-                                               "route": "prepared" if core.counters.routes_prepared > made else "ready"})  # fmt: skip
+            args = {
+                "sizes": sizes,
+                "run_sizes": route.plan.layout.sizes,
+                "padded": route.plan.padded,
+                "route": "prepared" if core.counters.routes_prepared > made else "ready",
+            }
+            self._note(moments, submitted_ns, args)
             return results
         finally:
             slot.state = SlotState.FREE.value

@@ -53,7 +53,9 @@ def chrome_trace(
     """Write everything as one JSON object, times in microseconds from the first event.
 
     Args:
-        spans, counts, nodes: in any order.
+        spans: in any order; likewise the next two.
+        counts: of memory.
+        nodes: of the engine.
         about: facts about the session and the machine.
     """
     starts = [*(s.start_ns for s in spans), *(c.at_ns for c in counts), *(n.start_ns for n in nodes)]

@@ -64,7 +64,9 @@ class Percentiles(click.ParamType[tuple[float, ...]]):
 @click.option("--shape", multiple=True, metavar="NAME[2,17]", help="The same, as shapes of inputs.")
 @click.option("--shapes", multiple=True, metavar="NAME:2x17,...", help="The same, as trtexec's --shapes.")
 @click.option("--grid", multiple=True, metavar="SYMBOL=A,B ...", help="Every combination, with FLOP/s and bytes/s.")
-@click.option("--random", "random_count", type=click.IntRange(1), metavar="COUNT", help="Sizes drawn from the profiles.")
+@click.option(
+    "--random", "random_count", type=click.IntRange(1), metavar="COUNT", help="Sizes drawn from the profiles."
+)
 @click.option("--traffic", type=click.Path(path_type=Path), metavar="FILE.jsonl", help="Replay recorded sizes.")
 @click.option("--all-profiles", is_flag=True, help="The opt sizes of each profile; what is done when nothing is said.")
 @click.option("--inputs", "npz", multiple=True, type=click.Path(path_type=Path), metavar="FILE.npz",

@@ -34,7 +34,9 @@ _MODEL_OPTIONS = {"runs": "--run", **_RUN_OPTIONS, "model_root": "--model-root"}
     help="Model: folder that external data may lie in.",
 )
 @click.option("--verify-digests", is_flag=True, help="Bundle: read every file and compare its SHA-256.")
-@click.option("--html", type=click.Path(path_type=Path), metavar="FILE.html", help="Bundle: write a page with pictures.")
+@click.option(
+    "--html", type=click.Path(path_type=Path), metavar="FILE.html", help="Bundle: write a page with pictures."
+)
 @click.option(
     "--json", "as_json", is_flag=True, help=f"Print one JSON object (schema {MODEL_SCHEMA} or {BUNDLE_SCHEMA})."
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def test_the_parts_of_a_call_lie_in_it_one_after_the_other(session):
         assert [span.name for span in mine] == list(PHASES)
         edges = [call.start_ns, *(edge for span in mine for edge in (span.start_ns, span.end_ns)), call.end_ns]
         assert edges == sorted(edges)
-        assert all(a.end_ns == b.start_ns for a, b in zip(mine, mine[1:], strict=False))
+        assert all(a.end_ns == b.start_ns for a, b in pairwise(mine))
     executed = [span for span in trace.spans if span.name == EXECUTE]
     inner = [span for span in trace.spans if span.name in (ENQUEUE, WAIT)]
     assert inner[0].start_ns == executed[0].start_ns

@@ -1,10 +1,9 @@
-"""What the machine did while it was measured: clock frequency, throttling, other work. Linux files, read at the edges."""
+"""What the machine did while it was measured: clock frequency, throttling, other work. Read from files of Linux."""
 
 from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,6 +12,7 @@ from trtc.engines.cgroup import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 SLOWER = 0.9
 """A frequency that fell below this share of the one before is worth a word."""
@@ -73,7 +73,8 @@ def conditions_of(before: Moment, after: Moment, processors: int | None = None) 
     """Say what changed between two moments that a reader of figures must know.
 
     Args:
-        before, after: readings around the measurement.
+        before: reading before the measurement.
+        after: reading after it.
         processors: of the machine; None counts them.
     """
     count = processors or os.cpu_count() or 1

@@ -88,7 +88,9 @@ def lived(nodes: Sequence[NodeRun], edges: Mapping[str, tuple[list[str], list[st
             reader = readers.get(name)
             until_ns = reader.start_ns + reader.duration_ns if reader is not None else end_ns
             size_bytes = _size_bytes(tensor)
-            rows.append((name, node.name, reader.name if reader else "the caller", size_bytes, until_ns - node.start_ns))
+            rows.append(
+                (name, node.name, reader.name if reader else "the caller", size_bytes, until_ns - node.start_ns)
+            )
     whole = sum(size * alive for *_, size, alive in rows) or 1
     found = [Lifetime(name, by, to, size, alive / 1e9, size * alive / whole) for name, by, to, size, alive in rows]
     return sorted(found, key=lambda tensor: -tensor.share)

@@ -131,7 +131,7 @@ def parts_of(session: Session, workload: Workload, calls: int) -> dict[str, floa
 
 
 def where_it_runs(session: Session, sizes: dict[str, int], feeds: dict[str, Any]) -> tuple[str | None, dict[str, int]]:
-    """Say which profile a request runs in, and at which sizes; None where inputs were left out, so it cannot be told."""
+    """Say which profile a request runs in, and at which sizes; None where it cannot be told: inputs were left out."""
     try:
         found = session.explain(sizes)
     except RequestError:
@@ -150,6 +150,7 @@ def waste_of(session: Session, sizes: dict[str, int], run_sizes: dict[str, int])
         return 0.0
     specs = [spec for spec in session.signature.inputs if spec.in_memory and spec.used]
     real, run = (
-        sum(prod(dim_value(dim, given) or 0 for dim in spec.dims or ()) for spec in specs) for given in (sizes, run_sizes)
+        sum(prod(dim_value(dim, given) or 0 for dim in spec.dims or ()) for spec in specs)
+        for given in (sizes, run_sizes)
     )
     return 1 - real / run if run else 0.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tracemalloc
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,6 +12,7 @@ from trtc.engines.cgroup import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from trtc.runtime import Session
 

@@ -50,7 +50,7 @@ def work_of(nodes: Iterable[NodeRun]) -> Work:
 
 
 def node_flop(node: NodeRun) -> int:
-    """Return the multiplications and additions of one node; of a convolution only where the shape of its weights is told.
+    """Return the multiplications and additions of one node; of a convolution only where its weights are told.
 
     ONNX Runtime repacks weights when it opens a model and does not tell their shapes then; a trace with
     ``whole_shapes`` does.

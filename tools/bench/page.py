@@ -116,17 +116,26 @@ def _roof_section(report: BenchReport) -> Section | None:
         return None
     points = {c.name: (c.roof.intensity, c.roof.flop_per_s) for c in report.cases if c.roof}
     rows = [
-        (c.name, f"{c.roof.flop / 1e6:.4g} MFLOP", size_text(c.roof.moved_bytes), f"{c.roof.flop_per_s / 1e9:.4g} GFLOP/s",
-         f"{c.roof.bytes_per_s / 1e9:.4g} GB/s", c.roof.bound, f"{c.roof.roof_share:.1%}")
-        for c in report.cases if c.roof
-    ]  # fmt: skip
+        (
+            c.name,
+            f"{c.roof.flop / 1e6:.4g} MFLOP",
+            size_text(c.roof.moved_bytes),
+            f"{c.roof.flop_per_s / 1e9:.4g} GFLOP/s",
+            f"{c.roof.bytes_per_s / 1e9:.4g} GB/s",
+            c.roof.bound,
+            f"{c.roof.roof_share:.1%}",
+        )
+        for c in report.cases
+        if c.roof
+    ]
     columns = ("case", "work", "moved", "rate", "traffic", "bound by", "of the roof")
     return Section(
         "Roofline",
         figure(
             roofline("roof", points, limits.flop_per_s, limits.bytes_per_s),
-            f"This machine's limits, measured: {limits.flop_per_s / 1e9:.4g} GFLOP/s and {limits.bytes_per_s / 1e9:.4g} "
-            "GB/s. A point below the slope waits for memory, one below the flat part for arithmetic.",
+            f"This machine's limits, measured: {limits.flop_per_s / 1e9:.4g} GFLOP/s and "
+            f"{limits.bytes_per_s / 1e9:.4g} GB/s. A point below the slope waits for memory, one below the flat part "
+            "for arithmetic.",
         )
         + table("Work of one call, and the share of what the machine allows", columns, rows),
     )

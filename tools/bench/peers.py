@@ -69,7 +69,9 @@ def require_peer(name: str, model: Path | None) -> None:
         raise HostError(f"--vs {name}: {name} is not installed; {install(LIBRARIES[name])}")
     kinds = ".pt2 (torch.export) or .pt (TorchScript)" if name == "torch" else ".onnx"
     if model is None:
-        raise UsageError(f"--vs {name} needs the model as a {kinds} file, because a bundle does not hold it: add --model")
+        raise UsageError(
+            f"--vs {name} needs the model as a {kinds} file, because a bundle does not hold it: add --model"
+        )
     if not model.is_file():
         raise UsageError(f"{model}: no such file; give the model that the bundle was built from, as a {kinds} file")
 
@@ -78,7 +80,8 @@ def open_peer(name: str, model: Path | None, manifest: Manifest, threads: int) -
     """Open a peer that ``require_peer`` let pass.
 
     Args:
-        name, model: as for ``require_peer``.
+        name: as for ``require_peer``.
+        model: likewise.
         manifest: of our bundle.
         threads: of one call, as ours.
 
@@ -124,6 +127,7 @@ class _OnnxRuntime:
     """Plain ONNX Runtime, its optimizations on, with as many threads as we have."""
 
     name = "onnxruntime"
+    threads: int | None
 
     def __init__(self, model: Path, threads: int, found: str) -> None:
         from trtc.engines.onnxruntime import onnxruntime
@@ -154,6 +158,7 @@ class _OpenVino:
     """OpenVINO on the CPU, compiled for latency, with as many threads as we have."""
 
     name = "openvino"
+    threads: int | None
 
     def __init__(self, model: Path, threads: int, found: str) -> None:
         import openvino
@@ -183,6 +188,7 @@ class _Torch:
     """A model of PyTorch on the CPU. Its file is loaded by torch: give one that you trust."""
 
     name = "torch"
+    threads: int | None
 
     def __init__(self, model: Path, manifest: Manifest, threads: int, found: str) -> None:
         import torch
@@ -196,7 +202,9 @@ class _Torch:
         self._names = [spec.public_name for spec in manifest.signature.outputs]
 
     def request(self, feeds: dict[str, Any]) -> Any:
-        return tuple(self._torch.from_numpy(np.ascontiguousarray(feeds[name])) for name in self._inputs if name in feeds)
+        return tuple(
+            self._torch.from_numpy(np.ascontiguousarray(feeds[name])) for name in self._inputs if name in feeds
+        )
 
     def run(self, request: Any) -> Any:
         with self._torch.inference_mode():
@@ -211,7 +219,9 @@ class _Torch:
 
 
 class _Bundle:
-    """Another bundle, or another engine of ours."""
+    """Another bundle."""
+
+    threads: int | None
 
     def __init__(self, path: str, threads: int) -> None:
         from trtc.runtime import load

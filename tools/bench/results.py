@@ -32,8 +32,10 @@ class SizeResult(msgspec.Struct, frozen=True):
 
 
 class PeerResult(msgspec.Struct, frozen=True):
-    """The peer beside us, in turns. ``ratio``: our time over its time. ``differences``: largest absolute difference of
-    each output; ``agrees`` is false where one exceeds the bundle's tolerance, so that the two do not the same work.
+    """The peer beside us, in turns.
+
+    ``ratio``: our time over its time. ``differences``: largest absolute difference of each output; ``agrees`` is false
+    where one exceeds the bundle's tolerance, so that the two do not the same work.
     """
 
     name: str

@@ -20,7 +20,7 @@ from trtc.tools.bench.memory import MOST_CALLS, Memory, new_bytes, status_bytes
 from trtc.tools.bench.node_work import work_of
 from trtc.tools.bench.peers import open_peer
 from trtc.tools.bench.results import BenchReport
-from trtc.tools.bench.versus import versus
+from trtc.tools.bench.versus import Turns, versus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -103,9 +103,9 @@ def bench(
         progress.stage("making requests")
         todo = workloads(session.manifest)
         measured = list(_measured(session, todo, wishes.plan, clock, progress))
-        memory = _memory(session, todo, measured, loaded)
+        memory = _memory(session, todo, loaded)
         if subject.peer:
-            measured = _beside(subject, session, todo, measured, wishes, progress)
+            measured = _beside(subject, session, list(zip(todo, measured, strict=True)), wishes, progress)
         limits = None
         if wishes.roof:
             progress.stage("measuring the limits of this machine")
@@ -126,15 +126,13 @@ def bench(
     return Benched(whole, tuple(measured), trace)
 
 
-def _measured(
-    session: Session, todo: Sequence[Workload], plan: Plan, clock: Clock, progress: Progress
-) -> Any:
+def _measured(session: Session, todo: Sequence[Workload], plan: Plan, clock: Clock, progress: Progress) -> Any:
     for workload in todo:
         progress.stage(f"measuring {workload.name}")
         yield measure(session, workload, plan, clock)
 
 
-def _memory(session: Session, todo: Sequence[Workload], measured: Sequence[Measured], loaded: int) -> Memory:
+def _memory(session: Session, todo: Sequence[Workload], loaded: int) -> Memory:
     """Look at memory once everything is warm; a few more calls show what each one adds."""
     sent = [feeds for workload in todo for feeds in workload.feeds]
     before = session.stats.arena.allocations
@@ -153,21 +151,16 @@ def _memory(session: Session, todo: Sequence[Workload], measured: Sequence[Measu
 
 
 def _beside(
-    subject: Subject,
-    session: Session,
-    todo: Sequence[Workload],
-    measured: Sequence[Measured],
-    wishes: Wishes,
-    progress: Progress,
+    subject: Subject, session: Session, pairs: Sequence[tuple[Workload, Measured]], wishes: Wishes, progress: Progress
 ) -> list[Measured]:
     threads = session.explain().execution.threads
     progress.stage(f"opening {subject.peer}")
     peer = open_peer(subject.peer, subject.model, session.manifest, threads)
     try:
         found = []
-        for workload, one in zip(todo, measured, strict=True):
+        for workload, one in pairs:
             progress.stage(f"{workload.name} in turns with {subject.peer}")
-            result = versus(session, peer, workload, wishes.plan, MonotonicClock(), wishes.seed)
+            result = versus(session, peer, workload, Turns(wishes.plan, MonotonicClock(), wishes.seed))
             found.append(Measured(msgspec.structs.replace(one.case, peer=result), one.samples))
         return found
     finally:

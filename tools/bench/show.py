@@ -51,16 +51,17 @@ def trtexec_block(report: BenchReport, case: CaseResult) -> list[str]:
 
 def _about(report: BenchReport) -> list[tuple[str, str]]:
     sizes = "exact sizes" if report.mode == "exact" else "padded to the bucket"
+    warm_up = f"after {report.warm_up_s * 1e3:g} ms of warm-up"
+    budget = f"{warm_up}, at least {report.iterations} calls and {report.duration_s:g} s"
     return [
-        ("bundle", f"{report.bundle}, engine {report.engine} ({report.backend}), loaded in {seconds_text(report.load_s)}"),
+        (
+            "bundle",
+            f"{report.bundle}, engine {report.engine} ({report.backend}), loaded in {seconds_text(report.load_s)}",
+        ),
         ("runs", f"{sizes}, {report.slots} slots, {report.threads} threads a call"),
         ("host", ", ".join(report.host.values())),
         ("with", ", ".join(f"{name} {number}" for name, number in report.versions.items())),
-        (
-            "measured",
-            f"after {report.warm_up_s * 1e3:g} ms of warm-up, at least {report.iterations} calls and "
-            f"{report.duration_s:g} s each",
-        ),
+        ("measured", f"{budget} each"),
     ]
 
 
@@ -74,15 +75,17 @@ def _show_case(report: BenchReport, case: CaseResult) -> None:
         print_line("  unsteady: a difference smaller than that is noise; stop other work, or measure longer")
     if case.loop == "open":
         print_line(
-            f"  a call itself takes {seconds_text(case.service.median_s)}; {case.late_share:.1%} of the calls began more "
-            f"than 1 ms late, because every caller was busy"
+            f"  a call itself takes {seconds_text(case.service.median_s)}; {case.late_share:.1%} of the calls began "
+            "more than 1 ms late, because every caller was busy"
         )
         if case.rate_per_second and case.per_second < (1 - LATE) * case.rate_per_second:
             print_line(
                 f"  the rate was not kept: {case.per_second:.6g} of {case.rate_per_second:.6g} calls per second ended, "
                 "so the queue grows and latency depends on how long is measured"
             )
-    parts = {name: seconds for name, seconds in case.parts.items() if name not in ("run", "enqueue", "wait for the engine")}
+    parts = {
+        name: seconds for name, seconds in case.parts.items() if name not in ("run", "enqueue", "wait for the engine")
+    }
     print_line("  parts of a call: " + ", ".join(f"{name} {seconds_text(seconds)}" for name, seconds in parts.items()))
     _show_sizes(case)
     if case.peer is not None:
@@ -90,9 +93,9 @@ def _show_case(report: BenchReport, case: CaseResult) -> None:
     if case.roof is not None:
         roof = case.roof
         print_line(
-            f"  {roof.flop / 1e6:.6g} MFLOP and {size_text(roof.moved_bytes)} moved: {roof.flop_per_s / 1e9:.4g} GFLOP/s "
-            f"({roof.flop_share:.1%} of this machine), {roof.bytes_per_s / 1e9:.4g} GB/s ({roof.bytes_share:.1%}); "
-            f"bound by {roof.bound}, {roof.roof_share:.1%} of what it allows"
+            f"  {roof.flop / 1e6:.6g} MFLOP and {size_text(roof.moved_bytes)} moved: "
+            f"{roof.flop_per_s / 1e9:.4g} GFLOP/s ({roof.flop_share:.1%} of this machine), "
+            f"{roof.bytes_per_s / 1e9:.4g} GB/s ({roof.bytes_share:.1%}); bound by {roof.bound}, {roof.roof_share:.1%} of what it allows"
         )
 
 
@@ -133,7 +136,8 @@ def _show_peer(found: PeerResult) -> None:
 
 def ratio_text(ratio: Ratio) -> str:
     """Say who is faster, and how sure that is."""
-    bounds = f"{ratio.ratio:.3f} of its time ({ratio.low:.3f}..{ratio.high:.3f} at {ratio.confidence:.0%}, {ratio.rounds} rounds)"
+    how = f"at {ratio.confidence:.0%}, {ratio.rounds} rounds"
+    bounds = f"{ratio.ratio:.3f} of its time ({ratio.low:.3f}..{ratio.high:.3f} {how})"
     return f"{bounds}: within noise" if ratio.verdict == "noise" else f"{bounds}: {ratio.verdict}"
 
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from trtc.profiles import UsageError, unknown_name
 from trtc.profiles.grammar import quote_name
 from trtc.profiles.grammar.names import split_items, split_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
 
     from trtc.profiles import Ladder
 

@@ -32,7 +32,9 @@ def read_traffic(path: Path, symbols: Sequence[str]) -> list[tuple[dict[str, int
     if not path.is_file():
         raise UsageError(f"{path}: no such file; give recorded sizes, one JSON object a line")
     if path.stat().st_size > MAX_BYTES:
-        raise UsageError(f"{path}: more than {MAX_BYTES} bytes; give sums: one line for each set of sizes, with a count")
+        raise UsageError(
+            f"{path}: more than {MAX_BYTES} bytes; give sums: one line for each set of sizes, with a count"
+        )
     found = []
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         if line.strip():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,16 @@ MAX_TURN = 64
 """Requests of one round; a longer mix is represented by its first ones, which are shuffled."""
 
 
-def versus(session: Session, peer: Peer, workload: Workload, plan: Plan, clock: Clock, seed: int) -> PeerResult:
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """How both are timed: the plan, the clock, and the seed of resampling."""
+
+    plan: Plan
+    clock: Clock
+    seed: int = 0
+
+
+def versus(session: Session, peer: Peer, workload: Workload, turns: Turns) -> PeerResult:
     """Compare answers, then time both in turns.
 
     Raises:
@@ -43,16 +53,16 @@ def versus(session: Session, peer: Peer, workload: Workload, plan: Plan, clock: 
     rounds = alternate(
         (session.run, [workload.feeds[i] for i in turn]),
         (peer.run, [theirs[i] for i in turn]),
-        plan.budget,
-        clock,
+        turns.plan.budget,
+        turns.clock,
     )
     return PeerResult(
         name=peer.name,
         version=peer.version,
         threads=peer.threads,
-        ours=summarise(rounds.ours_s.ravel(), plan.percentiles),
-        peer=summarise(rounds.peer_s.ravel(), plan.percentiles),
-        ratio=ratio_of(rounds, seed),
+        ours=summarise(rounds.ours_s.ravel(), turns.plan.percentiles),
+        peer=summarise(rounds.peer_s.ravel(), turns.plan.percentiles),
+        ratio=ratio_of(rounds, turns.seed),
         differences=differences,
         agrees=agrees,
     )

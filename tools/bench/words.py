@@ -1,4 +1,4 @@
-"""The words of ``trtc bench``: trtexec's benchmark flags mean here what they mean there, and ``--grid`` takes several."""
+"""The words of ``trtc bench``: trtexec's benchmark flags mean what they mean there, ``--grid`` takes several."""
 
 from __future__ import annotations
 

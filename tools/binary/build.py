@@ -3,8 +3,8 @@
     python tools/binary/build.py [--twice]
 
 The program is frozen by PyInstaller from a regular install in an environment of its own: what is inside is what a
-user's ``pip install`` gives, and nothing of the checkout. Then it is looked at: no library of the compiler may be inside,
-the size, the oldest glibc that it runs on, and the median time that it takes to start are printed.
+user's ``pip install`` gives, and nothing of the checkout. Then it is looked at: no library of the compiler may be
+inside; the size, the oldest glibc that it runs on, and the median time that it takes to start are printed.
 """
 
 from __future__ import annotations
@@ -29,9 +29,39 @@ HIDDEN = (
 )
 """Modules that are imported by name when they are used, which PyInstaller cannot see."""
 LEFT_OUT = (
-    *("trtc.compiler", "trtc.tools.bench.page", "trtc.tools.report.plots", "onnx", "onnx_ir", "ml_dtypes", "matplotlib", "PIL"),
-    *("openvino", "torch", "tensorrt", "polygraphy", "sympy", "mpmath", "google", "flatbuffers", "packaging", "tkinter"),
-    *("setuptools", "pip", "pytest", "lib2to3", "pydoc_data", "numpy.f2py", "numpy.distutils", "scipy", "onnxruntime.tools"),
+    *(
+        "trtc.compiler",
+        "trtc.tools.bench.page",
+        "trtc.tools.report.plots",
+        "onnx",
+        "onnx_ir",
+        "ml_dtypes",
+        "matplotlib",
+        "PIL",
+    ),
+    *(
+        "openvino",
+        "torch",
+        "tensorrt",
+        "polygraphy",
+        "sympy",
+        "mpmath",
+        "google",
+        "flatbuffers",
+        "packaging",
+        "tkinter",
+    ),
+    *(
+        "setuptools",
+        "pip",
+        "pytest",
+        "lib2to3",
+        "pydoc_data",
+        "numpy.f2py",
+        "numpy.distutils",
+        "scipy",
+        "onnxruntime.tools",
+    ),
     *("onnxruntime.transformers", "onnxruntime.quantization", "onnxruntime.backend", "onnxruntime.datasets"),
 )
 FORBIDDEN = ("onnx", "onnx_ir", "trtc.compiler", "matplotlib", "polygraphy", "torch", "openvino")
@@ -52,8 +82,12 @@ def main() -> int:
         sys.stderr.write(f"libraries of the compiler are inside: {', '.join(inside[:10])}\n")
         return 1
     starts = sorted(started_s(program) for _ in range(STARTS))
-    sys.stdout.write(f"{program.relative_to(CHECKOUT)}: {program.stat().st_size / 2**20:.1f} MiB, {len(names)} modules\n")
-    sys.stdout.write(f"starts in {statistics.median(starts):.2f} s (median of {STARTS}, {starts[0]:.2f}..{starts[-1]:.2f})\n")
+    sys.stdout.write(
+        f"{program.relative_to(CHECKOUT)}: {program.stat().st_size / 2**20:.1f} MiB, {len(names)} modules\n"
+    )
+    sys.stdout.write(
+        f"starts in {statistics.median(starts):.2f} s (median of {STARTS}, {starts[0]:.2f}..{starts[-1]:.2f})\n"
+    )
     sys.stdout.write(f"oldest glibc: {oldest_glibc(python, program)}\n")
     return compare(python, program) if twice else 0
 
@@ -65,7 +99,17 @@ def installed() -> Path:
     if not python.is_file():
         shutil.rmtree(venv, ignore_errors=True)
         _run(sys.executable, "-m", "venv", str(venv))
-    pip = (str(python), "-m", "pip", "--disable-pip-version-check", "--no-input", "-qq", "install", "-c", str(CONSTRAINTS))
+    pip = (
+        str(python),
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "--no-input",
+        "-qq",
+        "install",
+        "-c",
+        str(CONSTRAINTS),
+    )
     _run(*pip, "setuptools", "wheel", "pyinstaller", *NEEDS)
     # From a copy of what git knows, so that neither leftovers nor the editable install take part.
     source = WORK / "source"

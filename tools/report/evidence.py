@@ -71,7 +71,9 @@ def profiles_section(manifest: Manifest) -> Section:
     ]
     body = table("Profiles of the ladder", ("profile", "sizes", "one run at the bucket"), rows)
     if costs:
-        picture = bars("cost", [p.name for p in profiles], {"seconds": [c * 1e3 for c in costs]}, "one run at the bucket, ms")
+        picture = bars(
+            "cost", [p.name for p in profiles], {"seconds": [c * 1e3 for c in costs]}, "one run at the bucket, ms"
+        )
         body += figure(picture, "What one run at each profile's bucket cost when the bundle was built.")
     return Section("Profiles", body)
 
@@ -114,7 +116,9 @@ def padding_section(manifest: Manifest) -> Section | None:
         if evidence.kind != "relations":
             worst = worst_of(evidence.findings)
             figures = ("-", "-") if worst is None else (f"{worst.max_abs:.3g}", f"{worst.allowed:.3g}")
-            result = "accepted" if evidence.accepted else "known deviation" if evidence.deviation_accepted else "refuted"
+            result = (
+                "accepted" if evidence.accepted else "known deviation" if evidence.deviation_accepted else "refuted"
+            )
             rows.append((claim_text(evidence, manifest.padding), result, evidence.runs, *figures))
     rules = "".join(paragraph(f"Padding {rule_text(rule)}.") for rule in manifest.padding)
     columns = ("claim", "result", "runs", "largest difference", "allowed")

@@ -1,4 +1,4 @@
-"""Files that a command writes beside its results: looked at before minutes are spent, written in one step at the end."""
+"""Files that a command writes beside its results: looked at before work begins, written in one step at the end."""
 
 from __future__ import annotations
 

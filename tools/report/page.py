@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1d2129; --paper: #ffffff; --soft: #5b6472; --line: #d5d9e0; --shade: #f4f6f9; }
+:root { color-scheme: light dark; --ink: #1d2129; --paper: #ffffff; --soft: #5b6472;
+  --line: #d5d9e0; --shade: #f4f6f9; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e4e7ec; --paper: #14171c; --soft: #9aa3b2; --line: #343a45; --shade: #1c2028; }
 }
@@ -64,8 +66,9 @@ def page(title: str, sections: Sequence[Section], *, subtitle: str = "") -> str:
     """Return a whole page.
 
     Args:
-        title, subtitle: plain text.
+        title: plain text.
         sections: in order; the page lists them when there are several.
+        subtitle: plain text.
     """
     links = "".join(f'<li><a href="#s{i}">{escape(s.title)}</a></li>' for i, s in enumerate(sections))
     parts = "".join(
@@ -76,7 +79,7 @@ def page(title: str, sections: Sequence[Section], *, subtitle: str = "") -> str:
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         # The browser keeps the page to itself even where a name from a model looks like a link or a script.
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n"
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         f'<link rel="icon" href="data:,">\n<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n'
         f"<header><h1>{escape(title)}</h1>{paragraph(subtitle) if subtitle else ''}</header>\n"
         + (f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n' if len(sections) > 1 else "")

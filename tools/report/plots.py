@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    import numpy as np
+
 _INK = "#010203"
 """Stands for the colour of the page's text while matplotlib draws; every page has another one."""
 COLOURS = ("#3b7dd8", "#d9822b", "#4a9e5c", "#b65fb3", "#c94f4f", "#7a8290")
 """Tell apart on white and on black, also with the common kinds of colour blindness (after P. Tol, 2021)."""
 
 
-def histogram(name: str, series: Mapping[str, Sequence[float]], axis: str, marks: Mapping[str, float]) -> str:
+def histogram(
+    name: str, series: Mapping[str, Sequence[float] | np.ndarray], axis: str, marks: Mapping[str, float]
+) -> str:
     """Draw how values are distributed, up to the 99.5th percentile: a few stragglers would squeeze the rest.
 
     Args:
@@ -35,7 +39,9 @@ def histogram(name: str, series: Mapping[str, Sequence[float]], axis: str, marks
 
     def draw(axes: Any) -> None:
         for (label, values), colour in zip(series.items(), COLOURS, strict=False):
-            axes.hist(np.asarray(values, float), bins=edges, histtype="stepfilled", alpha=0.55, color=colour, label=label)
+            axes.hist(
+                np.asarray(values, float), bins=edges, histtype="stepfilled", alpha=0.55, color=colour, label=label
+            )
         for label, value in marks.items():
             if low <= value <= high:
                 axes.axvline(value, color=_INK, linewidth=1, linestyle="--")
@@ -79,7 +85,8 @@ def roofline(name: str, points: Mapping[str, tuple[float, float]], flop_per_s: f
     Args:
         name: unique on the page; letters and digits.
         points: operations for each byte, and operations per second, by name.
-        flop_per_s, bytes_per_s: the limits.
+        flop_per_s: the first limit.
+        bytes_per_s: the second.
     """
     import numpy as np
 
@@ -91,7 +98,9 @@ def roofline(name: str, points: Mapping[str, tuple[float, float]], flop_per_s: f
         for i, (label, (intensity, rate)) in enumerate(points.items()):
             if intensity > 0 < rate:
                 axes.plot(intensity, rate / 1e9, "o", color=COLOURS[i % len(COLOURS)])
-                axes.annotate(_shortened(label), (intensity, rate / 1e9), xytext=(5, 4), textcoords="offset points", fontsize=7)
+                axes.annotate(
+                    _shortened(label), (intensity, rate / 1e9), xytext=(5, 4), textcoords="offset points", fontsize=7
+                )
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel("operations for each byte moved")
@@ -104,12 +113,13 @@ def _drawn(name: str, draw: Callable[[Any], None], rows: int = 0) -> str:
     """Return a picture as SVG: no fixed size, ids of its own, text as text, the ink as the page's."""
     import matplotlib as mpl
 
-    with _quiet(), mpl.rc_context(_style(name)):
+    style: Any = _style(name)
+    with _quiet(), mpl.rc_context(style):
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
 
         picture = Figure(figsize=(8, max(1.4, min(8.0, 0.9 + 0.3 * rows)) if rows else 2.6), layout="constrained")
-        canvas = FigureCanvasSVG(picture)
+        canvas: Any = FigureCanvasSVG(picture)
         axes = picture.add_subplot()
         axes.spines[["top", "right"]].set_visible(False)
         draw(axes)

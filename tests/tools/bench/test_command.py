@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from trtc.engines.bundle import write_bundle
 from trtc.engines.host import this_host
 from trtc.engines.manifest_file import read_manifest
-from trtc.engines.bundle import write_bundle
 from trtc.tools.bench.results import BenchReport
 
 QUICK = ("--iterations", "3", "--duration", "0", "--warm-up", "0")
@@ -31,7 +31,10 @@ def test_without_sizes_every_profile_is_measured_at_its_opt_sizes(bench, built):
     assert said.code == 0, said.err
     report = said.json
     assert report["schema"] == "trtc.bench/1"
-    assert [case["name"] for case in report["cases"]] == ["profile p0 at batch=4, seq=8", "profile p1 at batch=4, seq=16"]
+    assert [case["name"] for case in report["cases"]] == [
+        "profile p0 at batch=4, seq=8",
+        "profile p1 at batch=4, seq=16",
+    ]
     for case in report["cases"]:
         assert (case["loop"], case["callers"], case["latency"]["count"]) == ("closed", 1, 3)
         assert set(case["latency"]["percentiles_s"]) == {"p90", "p95", "p99"}
@@ -51,11 +54,19 @@ def test_the_report_has_the_fields_that_its_classes_describe(bench, built):
 def test_people_see_the_block_of_trtexec_and_what_is_in_it(bench, built):
     said = bench(built, *SIZES, "--percentile", "50,99.5")
     assert "=== Performance summary ===" in said.out
-    for begin in ("Throughput: ", "Latency: min = ", "Enqueue Time: median = ", "GPU Compute Time: none", "Total Host Walltime: "):
+    for begin in (
+        "Throughput: ",
+        "Latency: min = ",
+        "Enqueue Time: median = ",
+        "GPU Compute Time: none",
+        "Total Host Walltime: ",
+    ):
         assert begin in said.out
     assert "percentile(50%) = " in said.out
     assert "percentile(99.5%) = " in said.out
-    assert "Transfers: copies of inputs into planned memory and of outputs out of it are in. CUDA graphs: none" in said.out
+    assert (
+        "Transfers: copies of inputs into planned memory and of outputs out of it are in. CUDA graphs: none" in said.out
+    )
 
 
 def test_padding_is_shown_as_a_share_of_what_runs(bench, built):
@@ -88,7 +99,10 @@ def test_traffic_is_replayed(bench, built, tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_text('{"batch": 1, "seq": 3, "count": 2}\n{"batch": 3, "seq": 12}\n')
     case = bench(built, "--traffic", path, "--json").json["cases"][0]
-    assert {(s["sizes"]["batch"], s["sizes"]["seq"]): s["latency"]["count"] for s in case["sizes"]} == {(1, 3): 2, (3, 12): 1}
+    assert {(s["sizes"]["batch"], s["sizes"]["seq"]): s["latency"]["count"] for s in case["sizes"]} == {
+        (1, 3): 2,
+        (3, 12): 1,
+    }
 
 
 def test_a_grid_puts_each_size_under_the_limits_of_the_machine(bench, built, monkeypatch):
@@ -192,7 +206,7 @@ def test_real_inputs_are_measured_as_they_are(bench, built, good_request):
         pytest.param(["--engine", "gpu"], 2, "gpu", id="unknown-engine"),
     ],
 )
-def test_wrong_use_is_one_clear_error(trtc, built, tmp_path, words, code, message):
+def test_wrong_use_is_one_clear_error(trtc, built, tmp_path, words, code, message):  # noqa: PLR0917 (a table of cases)
     if words[1:2] == ["torch"]:
         try:
             import torch  # noqa: F401
@@ -228,7 +242,7 @@ def test_a_bundle_for_another_machine_is_refused(bench, bundle):
 def test_an_export_that_may_not_be_written_is_refused_before_anything_runs(trtc, built, tmp_path, monkeypatch):
     from trtc.tools.report import files
 
-    monkeypatch.setattr(files, "os", SimpleNamespace(access=lambda path, how: False, W_OK=2))
+    monkeypatch.setattr(files, "os", SimpleNamespace(access=lambda *_: False, W_OK=2))
     said = trtc("bench", built, "--export-times", tmp_path / "x.json")
     assert said.code == 4
     assert "may not be written" in said.err
@@ -241,7 +255,7 @@ def test_an_open_bundle_asks_for_sizes(bench, built_open):
 
 
 def test_a_page_needs_its_library(trtc, built, tmp_path, monkeypatch):
-    monkeypatch.setattr("trtc.tools.report.files.find_spec", lambda name: None)
+    monkeypatch.setattr("trtc.tools.report.files.find_spec", lambda _: None)
     said = trtc("bench", built, "--html", tmp_path / "x.html")
     assert said.code == 4
     assert "pip install 'trtc[report]'" in said.err

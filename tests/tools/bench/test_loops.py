@@ -92,10 +92,11 @@ def test_a_call_that_fails_ends_the_measurement_with_its_own_error(loop, callers
     def call(request):
         raise KeyError(request)
 
-    with pytest.raises(KeyError, match="wrong"):
-        if loop == "closed":
+    if loop == "closed":
+        with pytest.raises(KeyError, match="wrong"):
             closed_loop(call, ["wrong"], Budget(), MonotonicClock(), callers)
-        else:
+    else:
+        with pytest.raises(KeyError, match="wrong"):
             open_loop(call, ["wrong"], np.zeros(5), MonotonicClock(), callers)
 
 

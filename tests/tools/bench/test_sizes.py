@@ -41,7 +41,9 @@ def test_a_grid_is_every_combination():
         pytest.param(["batch=-1 seq=1"], "write sizes as", id="negative"),
         pytest.param(["batch= seq=1"], "empty item", id="empty"),
         pytest.param(["batch", "seq=1"], "--grid batch=1,8,32", id="no-sizes"),
-        pytest.param([f"batch={','.join(map(str, range(100)))} seq={','.join(map(str, range(100)))}"], "at most 1000", id="many"),
+        pytest.param(
+            [f"batch={','.join(map(str, range(100)))} seq={','.join(map(str, range(100)))}"], "at most 1000", id="many"
+        ),
     ],
 )
 def test_a_wrong_grid_is_refused(texts, words):

@@ -54,7 +54,11 @@ def rounds(ours, peer, noise, seed=0):
 
 @pytest.mark.parametrize(
     ("ours", "verdict"),
-    [pytest.param(1.0, "noise", id="same"), pytest.param(0.8, "faster", id="20-percent"), pytest.param(1.3, "slower", id="30-percent")],
+    [
+        pytest.param(1.0, "noise", id="same"),
+        pytest.param(0.8, "faster", id="20-percent"),
+        pytest.param(1.3, "slower", id="30-percent"),
+    ],
 )
 def test_a_difference_is_told_from_noise_although_the_machine_wavers(ours, verdict):
     found = ratio_of(rounds(ours, 1.0, noise=0.3))
@@ -81,7 +85,7 @@ def test_rounds_take_turns_and_who_begins_changes(clock):
     made = []
 
     def side(name, seconds):
-        def call(request):
+        def call(_):
             made.append(name)
             clock.s += seconds
 
@@ -95,7 +99,7 @@ def test_rounds_take_turns_and_who_begins_changes(clock):
 
 
 def test_rounds_fill_the_time_of_the_budget(clock):
-    def call(request):
+    def call(_):
         clock.s += 0.001
 
     found = alternate((call, [0, 1]), (call, [0, 1]), Budget(10, 2.0), clock)

@@ -12,7 +12,7 @@ from trtc.tools.bench.node_work import Work, node_flop, work_of
 from trtc.tools.bench.trace_summary import nodes_by_time
 
 
-def node(op, inputs, output, name="n", start_us=0, dur_us=1, **counts):
+def node(op, inputs, output, name="n", start_us=0, dur_us=1, **counts):  # noqa: PLR0917 (a short way to write one)
     shapes = tuple(TensorShape("float", shape) for shape in inputs)
     out = (TensorShape("float", output),)
     sizes = {"read_bytes": 0, "weight_bytes": 0, "written_bytes": 0} | counts
@@ -74,7 +74,9 @@ def test_the_last_call_begins_with_the_first_node():
 
 
 def test_nodes_are_added_up_and_the_longest_comes_first():
-    found = nodes_by_time([node("A", [], (1,), "a", dur_us=1), node("B", [], (1,), "b", dur_us=6), node("A", [], (1,), "a", dur_us=3)])
+    found = nodes_by_time(
+        [node("A", [], (1,), "a", dur_us=1), node("B", [], (1,), "b", dur_us=6), node("A", [], (1,), "a", dur_us=3)]
+    )
     assert [(t.name, t.runs, t.share) for t in found] == [("b", 1, 0.6), ("a", 2, 0.4)]
 
 

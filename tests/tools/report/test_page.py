@@ -94,20 +94,37 @@ def test_a_page_is_sound_and_fetches_nothing(pages, verb):
 
 def test_the_page_of_a_bundle_shows_its_evidence(pages):
     text = pages["inspect"].read_text()
-    for title in ("Signature", "Profiles", "Padding and its evidence", "Engines", "Verification", "Memory of each profile"):
+    for title in (
+        "Signature",
+        "Profiles",
+        "Padding and its evidence",
+        "Engines",
+        "Verification",
+        "Memory of each profile",
+    ):
         assert f">{title}</h2>" in text
     assert "<td>passed</td>" in text
 
 
 def test_the_page_of_a_benchmark_shows_its_figures(pages):
     text = pages["bench"].read_text()
-    for title in ("Overview", "batch=1, seq=5", "Sizes and padding waste", "Roofline", "Memory", "Verification", "Conditions"):
+    for title in (
+        "Overview",
+        "batch=1, seq=5",
+        "Sizes and padding waste",
+        "Roofline",
+        "Memory",
+        "Verification",
+        "Conditions",
+    ):
         assert f">{title}</h2>" in text
     assert "=== Performance summary ===" in text
 
 
 def test_texts_from_outside_stay_texts():
-    text = page(HOSTILE, [Section(HOSTILE, paragraph(HOSTILE) + note(HOSTILE) + table(HOSTILE, [HOSTILE, "x"], [[HOSTILE, 1]]))])
+    text = page(
+        HOSTILE, [Section(HOSTILE, paragraph(HOSTILE) + note(HOSTILE) + table(HOSTILE, [HOSTILE, "x"], [[HOSTILE, 1]]))]
+    )
     assert "<script>" not in text
     assert "script" not in read(text).tags
     picture = bars("b", [HOSTILE], {HOSTILE: [1.0], "b": [2.0]}, HOSTILE)
