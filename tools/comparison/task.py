@@ -9,7 +9,7 @@ import msgspec
 from trtc.compiler.samples import Samples, check_samples, load_samples
 from trtc.engines.host import this_host
 from trtc.profiles import UsageError, unknown_name
-from trtc.profiles.grammar import ShapeOptions, val_ranges
+from trtc.profiles.grammar import ShapeOptions, quote_name, val_ranges
 from trtc.runtime import load
 from trtc.tools.comparison.compare import Comparison, answers
 from trtc.tools.comparison.graphs import engine_graph, model_graph
@@ -24,7 +24,7 @@ from trtc.tools.comparison.saved import (
     save_results,
 )
 from trtc.tools.comparison.sides import ModelSide, SavedSide, SessionSide
-from trtc.tools.inputs import requested_sizes, require_sizes
+from trtc.tools.inputs import requested_sizes
 
 if TYPE_CHECKING:
     import contextlib
@@ -121,7 +121,9 @@ class Task:
             asked = []
             for text in given["sizes"]:
                 sizes = requested_sizes([text], ShapeOptions(), manifest.signature)
-                require_sizes([s for s in manifest.signature.symbols if s not in sizes], manifest)
+                if missing := [s for s in manifest.signature.symbols if s not in sizes]:
+                    every = ",".join(f"{quote_name(s)}=SIZE" for s in manifest.signature.symbols)
+                    raise UsageError(f"--sizes {text}: no size for {', '.join(missing)}; write --sizes {every}")
                 asked.append((text, values.feeds(sizes)))
             found += real(manifest, ways, asked)
             if not (own or asked):

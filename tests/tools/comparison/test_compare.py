@@ -111,6 +111,8 @@ def test_real_samples_run_in_every_profile_that_takes_them(trtc, built, encoder,
     assert said.code == 0, said.err
     assert len(said.json["cases"]) == 4
     assert all(case["sizes"] == {"batch": 2, "seq": 3} for case in said.json["cases"])
+    padded = {case["profile"]: case["run_sizes"] for case in said.json["cases"] if case["mode"] == "bucket"}
+    assert padded == {"p0": {"batch": 4, "seq": 8}, "p1": {"batch": 4, "seq": 16}}
 
 
 def test_stated_sizes_are_run(trtc, built_open, encoder):
@@ -164,6 +166,7 @@ def places(built, encoder, request_file):
         pytest.param(["MODEL", "--load-outputs", "x.json"], "one thing at a time", id="two-other-sides"),
         pytest.param(["--load-outputs", "x.json"], "needs the inputs", id="outputs-without-inputs"),
         pytest.param(["MODEL", "--save-outputs", "/no/such/folder/x.json"], "there is no folder", id="unwritable"),
+        pytest.param(["MODEL", "--sizes", "batch=2"], "write --sizes batch=SIZE,seq=SIZE", id="a-size-is-missing"),
         pytest.param(["gone.onnx"], "no such file", id="missing-model"),
         pytest.param(["--other-engine", "gpu"], "unknown engine 'gpu'", id="unknown-engine"),
         pytest.param(["BUNDLE", "--backend", "onnx"], "--backend says what runs a model", id="backend-of-a-bundle"),

@@ -58,6 +58,23 @@ def test_the_node_is_found_wherever_it_stands(tmp_path, edit, tensor, inputs):
     assert all(passed[name] for name in inputs)
 
 
+def test_a_difference_that_order_hides_behind_a_branch_that_agrees_is_followed_to_its_origin(tmp_path):
+    """The search meets the agreeing branch in the middle, and finds b1 first, whose input differs already."""
+    agreeing = "\n".join(f"a{i + 1} = Neg (a{i})" for i in range(7))
+    text = f"""<ir_version: 10, opset_import: ["" : 17]>
+g (float[N,2] x) => (float[N,2] y) <float[2] w = {{1, 1}}> {{
+    b0 = Mul (x, w)
+    a0 = Relu (x)
+    {agreeing}
+    b1 = Abs (b0)
+    y = Add (a7, b1)
+}}"""
+    pair = Pair(graph("ours", tmp_path, text, **{"{1,_1}": "{1, 1.5}"}), graph("theirs", tmp_path, text), FEEDS)
+    found = localize(pair, "y", limits(FEEDS["x"].nbytes * 2), QUIET)
+    assert (found.tensor, found.inputs) == ("b0", ())
+    assert "b1" in {result.output for result in found.seen}
+
+
 def test_a_chain_is_searched_and_not_walked(tmp_path):
     text = "\n".join(f"t{i + 1} = Abs (t{i})" for i in range(200))
     head = '<ir_version: 10, opset_import: ["" : 17]>\ng (float[N,2] x) => (float[N,2] t200) {\nt0 = Identity (x)\n'
