@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Any
 
-from trtc.engines.errors import EngineError
+import numpy as np
+
 from trtc.profiles import HostError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    import numpy as np
     import onnx
 
     from trtc.compiler.model import Model
@@ -70,6 +71,32 @@ class Graph:
     def outputs(self) -> list[str]:
         """Names of the outputs."""
         return [output.name for output in self.proto.graph.output]
+
+    def inferred_bytes(self, feeds: Mapping[str, Any]) -> dict[str, int]:
+        """Infer how large tensors are at the sizes of these inputs; those that inference cannot tell are absent."""
+        import onnx
+
+        from trtc.compiler.onnx_types import dtype_text, tensor_dims
+        from trtc.engines.signature import TENSOR_TYPES, numpy_dtype
+
+        sized = onnx.ModelProto()
+        sized.CopyFrom(self.proto)
+        del sized.graph.value_info[:]
+        for value in sized.graph.input:
+            if value.name in feeds and value.type.HasField("tensor_type"):
+                del value.type.tensor_type.shape.dim[:]
+                for size in np.shape(feeds[value.name]):
+                    value.type.tensor_type.shape.dim.add(dim_value=size)
+        try:
+            inferred = onnx.shape_inference.infer_shapes(sized, data_prop=True).graph
+        except Exception:  # noqa: BLE001 (what is not inferred is looked at one by one)
+            return {}
+        found = {}
+        for value in (*inferred.value_info, *inferred.output):
+            dims, dtype = tensor_dims(value.type), dtype_text(value.type)
+            if dims is not None and dtype in TENSOR_TYPES and all(isinstance(dim, int) for dim in dims):
+                found[value.name] = prod(int(dim) for dim in dims if isinstance(dim, int)) * numpy_dtype(dtype).itemsize
+        return found
 
     def run(self, feeds: Mapping[str, Any], wanted: Sequence[str]) -> dict[str, np.ndarray]:
         """Run once and return these tensors.
@@ -151,6 +178,3 @@ def require_room(size_bytes: int, limit_bytes: int, what: str) -> None:
             f"{what} takes {size_bytes} bytes on both sides together, the limit is {limit_bytes}; "
             "raise --localize-memory, or give a smaller request"
         )
-
-
-__all__ = ["EngineError", "Graph", "Node", "engine_graph", "model_graph", "require_room"]

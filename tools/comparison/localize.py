@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from trtc.tools.comparison.rules import Rule
     from trtc.tools.output import Progress
 
-FIRST_BATCH = 4
-"""Tensors of the first run; later runs take as many as fit into the memory by the sizes that were seen."""
 LARGEST_BATCH = 16
+"""Tensors of one run at most, also where more would fit into the memory."""
 
 
 class Parting(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +99,7 @@ class _Search:
         self._progress = progress
         self._order = {name: i for i, name in enumerate(pair.theirs.makers)}
         self._seen: dict[str, OutputResult] = {}
-        self._largest_bytes = 0
+        self._bytes = self._theirs.inferred_bytes(self._feeds)
         self._hopeless: set[str] = set()
         self._runs = 0
 
@@ -134,7 +133,7 @@ class _Search:
         """Return the first of the candidates that is seen to differ, or the suspect itself."""
         low, high = -1, len(candidates)
         while high - low > 1:
-            room = min(self._batch(), high - low - 1)
+            room = min(LARGEST_BATCH, high - low - 1)
             picks = sorted({low + (high - low) * (i + 1) // (room + 1) for i in range(room)} - {low, high})
             picks = picks or [low + 1]
             self._progress.stage(f"comparing {len(picks)} of {high - low - 1} inner tensors")
@@ -165,23 +164,29 @@ class _Search:
     def _shared(self, name: str) -> bool:
         return name in self._ours.makers and name not in self._hopeless
 
-    def _batch(self) -> int:
-        """How many tensors the next run may return, if they are as large as the largest so far."""
-        if not self._seen:
-            return FIRST_BATCH
-        fit = self._limits.memory_bytes // self._largest_bytes if self._largest_bytes else LARGEST_BATCH
-        return int(min(max(fit, 1), LARGEST_BATCH))
-
     def _agrees(self, name: str) -> bool:
         self._look([name])
         return name in self._hopeless or self._seen[name].passed
 
     def _look(self, names: Sequence[str]) -> None:
-        """Compare tensors that were not compared yet, as many in a run as the memory allows."""
-        wanted = [n for n in dict.fromkeys(names) if n not in self._seen and n not in self._hopeless]
-        while wanted:
-            count = self._batch()
-            batch, wanted = wanted[:count], wanted[count:]
+        """Compare tensors that were not compared yet, as many in a run as fit into the memory.
+
+        One whose size inference does not tell is looked at by itself.
+        """
+        batch: list[str] = []
+        used_bytes = 0
+        for name in dict.fromkeys(names):
+            if name in self._seen or name in self._hopeless:
+                continue
+            size_bytes = 2 * self._bytes.get(name, self._limits.memory_bytes)
+            if name in self._bytes:
+                require_room(size_bytes, self._limits.memory_bytes, f"tensor {name!r}")
+            if batch and used_bytes + size_bytes > self._limits.memory_bytes:
+                self._compare(batch)
+                batch, used_bytes = [], 0
+            batch.append(name)
+            used_bytes += size_bytes
+        if batch:
             self._compare(batch)
 
     def _compare(self, names: list[str]) -> None:
@@ -200,7 +205,6 @@ class _Search:
             one, other = np.asarray(got[name]), np.asarray(expected[name])
             size_bytes = one.nbytes + other.nbytes
             require_room(size_bytes, self._limits.memory_bytes, f"tensor {name!r}")
-            self._largest_bytes = max(self._largest_bytes, size_bytes)
             if (one.shape, one.dtype) != (other.shape, other.dtype) and name not in self._ours.outputs:
                 # One name for two things, such as a tensor in the memory order of a kernel: nothing to compare.
                 self._hopeless.add(name)

@@ -105,8 +105,10 @@ def test_the_memory_limit_makes_runs_smaller_and_refuses_what_cannot_fit(tmp_pat
     pair = Pair(graph("ours", tmp_path, **{"{1,_1}": "{1, 1.5}"}), graph("theirs", tmp_path), FEEDS)
     assert localize(pair, "y", limits(FEEDS["x"].nbytes * 2), QUIET).tensor == "b0"
     assert set(batches) == {1}
+    batches.clear()
     with pytest.raises(HostError, match="raise --localize-memory"):
         localize(pair, "y", limits(10), QUIET)
+    assert not batches, "its size is known without a run"
 
 
 def test_the_command_names_the_node_of_an_altered_weight(trtc, built, encoder, tmp_path):
