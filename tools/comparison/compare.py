@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from trtc.tools.output import Progress
 
 
+MAX_KEPT_BYTES = 2**29
+"""Of answers that are kept for other ways; beyond it the other side is asked again."""
+
+
 class Comparison:
     """Compares one engine of a bundle with another side.
 
@@ -39,6 +43,7 @@ class Comparison:
         self._other = other
         self._rules = rules
         self._answers: dict[int, dict[str, Any] | TrtcError] = {}
+        self._kept_bytes = 0
 
     def run(self, ways: Sequence[Way], requests: Sequence[Request], progress: Progress) -> ComparisonResult:
         """Run everything; a failure of one request does not end it.
@@ -88,7 +93,7 @@ class Comparison:
         return CaseResult(**facts, outputs=compare_outputs(got, expected, self._rules))
 
     def _expected(self, number: int, request: Request) -> dict[str, Any] | TrtcError:
-        """Ask the other side once for each request; answers are kept only where another way needs them."""
+        """Ask the other side; answers that another way needs are kept, up to a limit."""
         if number in self._answers:
             return self._answers[number]
         answer: dict[str, Any] | TrtcError
@@ -96,8 +101,10 @@ class Comparison:
             answer = self._other.run(number, request.feeds)
         except (EngineError, RequestError) as error:
             answer = error
-        if len(request.ways) > 1:
+        size_bytes = 0 if isinstance(answer, TrtcError) else sum(getattr(v, "nbytes", 0) for v in answer.values())
+        if len(request.ways) > 1 and self._kept_bytes + size_bytes <= MAX_KEPT_BYTES:
             self._answers[number] = answer
+            self._kept_bytes += size_bytes
         return answer
 
 

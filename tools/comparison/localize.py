@@ -100,10 +100,13 @@ class _Search:
         self._order = {name: i for i, name in enumerate(pair.theirs.makers)}
         self._seen: dict[str, OutputResult] = {}
         self._bytes = self._theirs.inferred_bytes(self._feeds)
-        self._hopeless: set[str] = set()
+        self._hopeless: dict[str, str] = {}
         self._runs = 0
 
     def run(self, output: str) -> Parting | None:
+        self._look([output])
+        if output in self._hopeless:
+            raise EngineError(f"--localize: output {output!r} cannot be looked at: {self._hopeless[output]}")
         if self._agrees(output):
             return None
         suspect = output
@@ -192,22 +195,25 @@ class _Search:
     def _compare(self, names: list[str]) -> None:
         try:
             got, expected = self._ours.run(self._feeds, names), self._theirs.run(self._feeds, names)
-        except EngineError:
+        except EngineError as error:
             # A tensor that one library cannot return is passed over; which one, a run for each tells.
             if len(names) == 1:
-                self._hopeless.update(names)
+                self._hopeless[names[0]] = str(error)
                 return
             for name in names:
                 self._compare([name])
             return
         self._runs += 1
         for name in names:
-            one, other = np.asarray(got[name]), np.asarray(expected[name])
+            if not isinstance(got[name], np.ndarray) or not isinstance(expected[name], np.ndarray):
+                self._hopeless[name] = "it is no tensor"
+                continue
+            one, other = got[name], expected[name]
             size_bytes = one.nbytes + other.nbytes
             require_room(size_bytes, self._limits.memory_bytes, f"tensor {name!r}")
             if (one.shape, one.dtype) != (other.shape, other.dtype) and name not in self._ours.outputs:
                 # One name for two things, such as a tensor in the memory order of a kernel: nothing to compare.
-                self._hopeless.add(name)
+                self._hopeless[name] = "its shapes or types differ"
             else:
                 self._seen[name] = compare_value(name, got[name], expected[name], self._limits.rule)
 

@@ -7,6 +7,7 @@ import onnx
 import onnx.parser
 import pytest
 
+from trtc.engines import EngineError
 from trtc.profiles import HostError
 from trtc.tools.comparison.graphs import Graph
 from trtc.tools.comparison.localize import Limits, Pair, localize
@@ -94,6 +95,12 @@ def test_what_was_fused_away_is_named_as_being_between(tmp_path):
 
 def test_graphs_that_agree_have_no_such_node(tmp_path):
     assert localize(Pair(graph("a", tmp_path), graph("b", tmp_path), FEEDS), "y", limits(), QUIET) is None
+
+
+def test_inputs_that_a_graph_refuses_are_told_and_are_no_agreement(tmp_path):
+    pair = Pair(graph("a", tmp_path), graph("b", tmp_path), {"x": np.ones((2, 3), np.float32)})
+    with pytest.raises(EngineError, match="output 'y' cannot be looked at"):
+        localize(pair, "y", limits(), QUIET)
 
 
 def test_the_memory_limit_makes_runs_smaller_and_refuses_what_cannot_fit(tmp_path, monkeypatch):
