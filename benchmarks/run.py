@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import bench_overhead
 import loading
 import memory
 import overhead
@@ -12,7 +13,14 @@ import sizes
 import threads
 from measuring import Report
 
-ALL = {"overhead": overhead, "sizes": sizes, "loading": loading, "memory": memory, "threads": threads}
+ALL = {
+    "overhead": overhead,
+    "bench": bench_overhead,
+    "sizes": sizes,
+    "loading": loading,
+    "memory": memory,
+    "threads": threads,
+}
 
 
 def main() -> None:

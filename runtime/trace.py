@@ -175,8 +175,8 @@ def _open_profiler(loaded: Loaded, whole_shapes: bool) -> Profiler | None:  # no
     """Open the engine of a session once more, from files that were checked again."""
 
     def same(manifest: Any) -> Any:
-        found = [record for record in manifest.engines if record.name == loaded.record.name]
-        if manifest != loaded.manifest or not found:
+        found = [r for r in manifest.engines if r.name == loaded.record.name and r.files == loaded.record.files]
+        if not found:
             raise UsageError(f"{loaded.path} was replaced since it was loaded; load it again and trace that session")
         return found[0]
 

@@ -93,6 +93,9 @@ class Percentiles(click.ParamType[tuple[float, ...]]):
               help="Take turns with this peer, and print ratios.")  # fmt: skip
 @click.option("--model", type=click.Path(path_type=Path), help="The model that the peer runs.")
 @click.option("--engine", default="auto", show_default=True, help="Engine of the bundle to load.")
+@click.option(
+    "--mode", type=click.Choice(["exact", "bucket"]), help="Exact sizes or padded; as the build chose when left out."
+)
 @click.option("--slots", type=click.IntRange(1), help="Calls that may run at once; as measured when left out.")
 @click.option("--threads", type=click.IntRange(1), help="Threads of one call; as measured when left out.")
 @click.option("--max-memory", type=MemorySize(), metavar="SIZE", help="Budget of planned memory: 512M, 2G, or MiB.")
@@ -136,7 +139,7 @@ def bench(ctx: click.Context, /, bundle: Path | None, **given: Any) -> None:
         trace=given["trace"] is not None,
         seed=given["seed"],
     )
-    load = {name: given[name] for name in ("engine", "slots", "threads")}
+    load = {name: given[name] for name in ("engine", "mode", "slots", "threads")}
     subject = Subject(path, load | {"max_memory_bytes": given["max_memory"]}, given["peer"], given["model"])
     progress = Progress(quiet=given["quiet"] or given["as_json"])
     try:

@@ -67,7 +67,10 @@ def test_the_python_of_the_tour_prints_the_shape_of_a_sentence(tour):
     assert "engine cpu" in tour["python"]
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/benchmarking.md", "docs/binary.md", "docs/cli.md"])
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/benchmarking.md", "docs/binary.md", "docs/cli.md"],
+)
 def test_every_link_leads_to_a_file_of_the_repository(page, repository):
     targets = [m["target"] for m in _LINK.finditer((repository / page).read_text())]
     missing = [t for t in targets if "://" not in t and not (repository / page).parent.joinpath(t).exists()]

@@ -174,3 +174,29 @@ def test_a_trace_that_cannot_be_written_is_an_error_of_ours(session, tmp_path):
         session.run({"x": X})
     with pytest.raises(HostError):
         trace.write(tmp_path / "none" / "t.json")
+
+
+def test_a_session_of_one_profile_is_traced_in_that_profile(make_bundle, double_model):
+    from trtc.runtime import Arena, load
+
+    profiles = ({"batch": (1, 2)}, {"batch": (3, 4)})
+    with load(make_bundle(double_model, profiles=profiles), profile="p1", arena=Arena()) as session:
+        with session.trace() as trace:
+            session.run({"x": X})
+            with pytest.raises(RequestError):
+                session.run({"x": X[:1]})
+    assert len(trace.nodes) == 1
+
+
+def test_a_bundle_that_was_replaced_meanwhile_is_not_traced(make_bundle, double_model, mix_model, tmp_path):
+    import shutil
+
+    from trtc.runtime import Arena, load
+
+    path = shutil.copytree(make_bundle(double_model, profiles=({"batch": (1, 4)},)), tmp_path / "model.trtc")
+    with load(path, arena=Arena()) as session:
+        shutil.rmtree(path)
+        shutil.copytree(make_bundle(mix_model, profiles=({"batch": (1, 4), "seq": (1, 4)},)), path)
+        with pytest.raises(UsageError, match="was replaced since it was loaded"), session.trace():
+            pass
+        np.testing.assert_array_equal(session.run({"x": X})["y"], 2 * X)

@@ -54,6 +54,7 @@ def test_the_commands_of_the_page_run_in_order(trtc, repository):
     assert {line.split()[1] for line, _ in listed} == {
         "build",
         "run",
+        "bench",
         "inspect",
         "verify",
         "compare",

@@ -95,7 +95,8 @@ def _show_case(report: BenchReport, case: CaseResult) -> None:
         print_line(
             f"  {roof.flop / 1e6:.6g} MFLOP and {size_text(roof.moved_bytes)} moved: "
             f"{roof.flop_per_s / 1e9:.4g} GFLOP/s ({roof.flop_share:.1%} of this machine), "
-            f"{roof.bytes_per_s / 1e9:.4g} GB/s ({roof.bytes_share:.1%}); bound by {roof.bound}, {roof.roof_share:.1%} of what it allows"
+            f"{roof.bytes_per_s / 1e9:.4g} GB/s ({roof.bytes_share:.1%}); bound by {roof.bound}, "
+            f"{roof.roof_share:.1%} of what it allows"
         )
 
 
