@@ -180,11 +180,11 @@ def test_a_session_of_one_profile_is_traced_in_that_profile(make_bundle, double_
     from trtc.runtime import Arena, load
 
     profiles = ({"batch": (1, 2)}, {"batch": (3, 4)})
-    with load(make_bundle(double_model, profiles=profiles), profile="p1", arena=Arena()) as session:
-        with session.trace() as trace:
-            session.run({"x": X})
-            with pytest.raises(RequestError):
-                session.run({"x": X[:1]})
+    path = make_bundle(double_model, profiles=profiles)
+    with load(path, profile="p1", arena=Arena()) as session, session.trace() as trace:
+        session.run({"x": X})
+        with pytest.raises(RequestError):
+            session.run({"x": X[:1]})
     assert len(trace.nodes) == 1
 
 

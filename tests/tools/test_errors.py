@@ -118,7 +118,7 @@ def test_nan_in_samples_is_refused(trtc, tmp_path, tiny_model, request_file):
         ("--precision-constraints", "Cast nodes"),
         ("--memPoolSize=workspace:4096", "no TensorRT target yet"),
         ("--vc", "no TensorRT target yet"),
-        ("--warmUp=200", "--iterations N"),
+        ("--warmUp=200", "trtc bench BUNDLE"),
     ],
 )
 def test_flags_whose_effect_is_not_there_are_refused_with_advice(trtc, verb, flag, fragment):
