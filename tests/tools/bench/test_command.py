@@ -69,15 +69,16 @@ def test_people_see_the_block_of_trtexec_and_what_is_in_it(bench, built):
     )
 
 
-def test_padding_is_shown_as_a_share_of_what_runs(bench, built):
-    fields = bench(built, *SIZES, "--json").json
+@pytest.mark.parametrize(
+    ("mode", "run_sizes", "waste"),
+    [("exact", {"batch": 2, "seq": 5}, 0.0), ("bucket", {"batch": 4, "seq": 8}, 1 - 10 / 32)],
+)
+def test_padding_is_shown_as_a_share_of_what_runs(bench, built, mode, run_sizes, waste):
+    fields = bench(built, *SIZES, "--mode", mode, "--json").json
     (size,) = fields["cases"][0]["sizes"]
+    assert fields["mode"] == mode
     assert size["sizes"] == {"batch": 2, "seq": 5}
-    if fields["mode"] == "bucket":
-        assert size["run_sizes"] == {"batch": 4, "seq": 8}
-        assert size["waste"] == pytest.approx(1 - 10 / 32)
-    else:
-        assert (size["run_sizes"], size["waste"]) == (size["sizes"], 0.0)
+    assert (size["run_sizes"], size["waste"]) == (run_sizes, pytest.approx(waste))
 
 
 def test_an_open_loop_keeps_its_rate_and_counts_from_when_calls_should_begin(bench, built):
