@@ -11,7 +11,7 @@ LINKS   := $(FOLDERS:%=.typing/trtc/%)
 # Errors only: notes about how a machine finds its packages are no news to the reader.
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 
-.PHONY: help demo test test-gpu gpu-report conformance check check-lint check-format check-types check-imports check-text bench cases fuzz soak clean
+.PHONY: help demo test test-gpu gpu-report conformance check check-lint check-format check-types check-imports check-text bench cases fuzz soak binary test-binary clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,8 @@ help:
 	@echo "make bench   measure on this machine, beside plain ONNX Runtime (about ten minutes)"
 	@echo "make fuzz    try to break it with edited input and killed builds (about an hour)"
 	@echo "make soak    call it eight million times in every way at once (about ten minutes)"
+	@echo "make binary  build dist/trtc-bench, the benchmark as one file that needs no Python (minutes)"
+	@echo "make test-binary  build it and test it"
 	@echo "make clean   remove .venv, caches and build output"
 
 demo: $(VENV)/installed $(VENV)/models
@@ -81,6 +83,13 @@ fuzz: $(VENV)/installed $(VENV)/fuzz
 
 soak: $(VENV)/installed $(VENV)/models
 	@$(BIN)/python tests/soak/soak.py --progress
+
+# An environment of its own below build/: what is frozen is what a user installs, not this checkout.
+binary: $(VENV)/installed
+	@$(BIN)/python tools/binary/build.py
+
+test-binary: $(VENV)/models binary
+	@TRTC_BINARY=dist/trtc-bench $(BIN)/python -m pytest -q -rs tests/packaging/test_binary.py
 
 clean:
 	rm -rf $(VENV) .typing build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

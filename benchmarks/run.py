@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import bench_overhead
 import loading
 import memory
 import overhead
@@ -13,8 +14,15 @@ import sizes
 import threads
 from measuring import Report
 
-ALL = {"overhead": overhead, "sizes": sizes, "loading": loading, "memory": memory, "threads": threads,
-       "rtx_builds": rtx_builds}  # fmt: skip
+ALL = {
+    "overhead": overhead,
+    "bench": bench_overhead,
+    "sizes": sizes,
+    "loading": loading,
+    "memory": memory,
+    "threads": threads,
+    "rtx_builds": rtx_builds,
+}
 
 
 def main() -> None:

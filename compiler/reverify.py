@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from trtc.compiler.model import Model
     from trtc.compiler.options import Progress
     from trtc.compiler.reference import Reference
+    from trtc.compiler.samples import Samples
+    from trtc.compiler.values import ValueSource
     from trtc.engines.manifest import EngineRecord, Manifest, Requirements, Verification
     from trtc.engines.protocol import Engine
 
@@ -202,14 +204,7 @@ def _subject(
     ranges = dict(val_ranges(options.val_ranges))
     fed = tuple(spec for spec in manifest.signature.inputs if not spec.has_default)
     samples = check_samples(load_samples(options.samples), fed) if options.samples else None
-    merges = _merges(manifest, model)
-    roles = trace_inputs(model, inferred_shapes(model)).roles
-    source = value_source(fed, roles, ranges, samples)
-    rules = {
-        name: replace(rule, high=merges.get(rule.high, rule.high)) if isinstance(rule.high, str) else rule
-        for name, rule in source.rules.items()
-    }
-    source = replace(source, rules=rules)
+    source = source_of_bundle(manifest, model, ranges, samples)
     first = manifest.ladder.profiles[0]
     small = {symbol: 1 if r.holds(1) else r.min for symbol, r in first.ranges.items()}
     multiples: dict[str, int] = {}
@@ -227,6 +222,31 @@ def _subject(
         multiples=multiples,
     )
     return subject, source.feeds(small, np.random.default_rng(options.seed))
+
+
+def source_of_bundle(
+    manifest: Manifest, model: Model, ranges: Mapping[str, tuple[float, float]], samples: Samples | None = None
+) -> ValueSource:
+    """Make values for the inputs of a bundle, inside what the graph of a model allows.
+
+    Args:
+        manifest: of the bundle.
+        model: with the same inputs.
+        ranges: lowest and highest value by input name.
+        samples: real inputs that are preferred.
+
+    Raises:
+        CheckError: when the inputs are not the same.
+    """
+    fed = tuple(spec for spec in manifest.signature.inputs if not spec.has_default)
+    merges = _merges(manifest, model)
+    roles = trace_inputs(model, inferred_shapes(model)).roles
+    source = value_source(fed, roles, dict(ranges), samples)
+    rules = {
+        name: replace(rule, high=merges.get(rule.high, rule.high)) if isinstance(rule.high, str) else rule
+        for name, rule in source.rules.items()
+    }
+    return replace(source, rules=rules)
 
 
 def _merges(manifest: Manifest, model: Model) -> dict[str, str]:

@@ -168,8 +168,7 @@ class Core:
             RequestError: when no profile takes it.
             EngineError: when the engine fails; CancelledError when ``cancel`` stopped it.
         """
-        arrays = list(values.values())
-        route = self.route_for(slot, values, sizes)
+        route, arrays = self.route_for(slot, values, sizes)
         try:
             write_inputs(slot, route, arrays)
             slot.move(SlotState.INITIALISED)
@@ -188,8 +187,8 @@ class Core:
 
     def route_for(
         self, slot: Slot, values: Mapping[str, Any], sizes: Mapping[str, int], unseen: Collection[str] = ()
-    ) -> Route:
-        """Return the route of a checked request, prepared in an allocated slot.
+    ) -> tuple[Route, list[Any]]:
+        """Return the route of a checked request, prepared in an allocated slot, with the values in order.
 
         Args:
             slot: allocated.
@@ -199,6 +198,7 @@ class Core:
 
         Raises:
             RequestError: when no profile takes it.
+            EngineError: when the engine refuses the binding.
         """
         given, arrays = tuple(values), list(values.values())
         plain = self.fast_specs and given == self.required
@@ -213,7 +213,7 @@ class Core:
             except RequestError as error:
                 raise RequestError(f"{outside[0].refusal()}: {error}") from error
         route.used = True
-        return route
+        return route, arrays
 
     def drain(self, reason: str) -> None:
         """Refuse new calls, wait for those in flight, and give all memory back. Kept views stay valid.

@@ -54,7 +54,7 @@ class DeviceBorrow(Borrow):
         values, sizes = core.check({**dict(_items(self._feeds)), **seen} if there else self._feeds)
         slot = core.take(self._timeout_s)
         try:
-            route = core.route_for(slot, values, sizes, there)
+            route, _ = core.route_for(slot, values, sizes, there)
             views = self._run(slot, route, values, there)
         except BaseException:
             slot.state = SlotState.FREE

@@ -17,7 +17,7 @@ from trtc.runtime.hot_path import fast_run
 from trtc.runtime.routes import RouteMaker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
     import numpy as np
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from trtc.engines.signature import Signature
     from trtc.runtime.arena import Arena, ArenaStats
     from trtc.runtime.cancel import CancelToken
+    from trtc.runtime.trace import Trace
     from trtc.runtime.verdicts import Verdict
 
 
@@ -250,6 +251,30 @@ class Session:
             lost_leases=counters.lost_leases,
             device=None if self._engine is None else self._engine.device_stats(),
         )
+
+    def trace(self, *, nodes: bool = True, whole_shapes: bool = False) -> Trace:
+        """Note what calls do: ``with session.trace() as trace: ...``, then ``trace.write("out.json")`` for Perfetto.
+
+        Calls of ``run`` that give feeds only are noted; others run as ever. A session that is not traced pays nothing.
+
+        Args:
+            nodes: also note each node, where the engine's profiler tells them. For that a second copy of the engine is
+                opened, with slots of its own, while the block lasts.
+            whole_shapes: have the shapes of all inputs of nodes told, also where the engine then runs slower.
+        """
+        from trtc.runtime.trace import Trace
+
+        return Trace(self, nodes=nodes, whole_shapes=whole_shapes)
+
+    def swap_run(self, run: Callable[[Any], dict[str, Any]] | None) -> None:
+        """Let another function take the calls of ``run`` that give feeds only; None puts the session's own back."""
+        if not self._core.pool.closed:
+            self._run = run or fast_run(self._core)
+
+    @property
+    def parts(self) -> tuple[Loaded, Core]:
+        """What the session is made of, for tools that look inside; treat it as read-only."""
+        return self._loaded, self._core
 
     def withhold(self) -> list[int]:
         """Let no further call begin, for good; callers wait. Return the states of the slots that are still out."""

@@ -32,7 +32,7 @@ _QUANTIZED = (
 _LAYERS = "types of layers are part of the model (as in strongly typed networks); put Cast nodes into it"
 _TENSORRT = "trtc builds TensorRT engines without it, and has nothing in its place"
 _REFIT = "engines are not refitted; build again when weights change"
-_BENCH = "there is no bench command yet; 'trtc run BUNDLE --iterations N' prints the first and the median call"
+_BENCH = "it belongs to measuring: 'trtc bench BUNDLE' takes it, or says what it has instead"
 
 REFUSED = {
     **dict.fromkeys(["fp16", "bf16", "best"], _PRECISION),

@@ -226,7 +226,7 @@ def _run(
             f"{error}; the values were generated ({made}): give real ones with --inputs, "
             "or their range with --val-range INPUT:[LOW,HIGH]"
         ) from error
-    profile, run_sizes = _where_it_ran(session, request)
+    profile, run_sizes = ran_at(session, request.feeds, request.sizes)
     facts = RunFacts(
         sizes=request.sizes,
         profile=profile,
@@ -240,19 +240,26 @@ def _run(
     return facts, outputs
 
 
-def _where_it_ran(session: Session, request: Request) -> tuple[str | None, dict[str, int]]:
+def ran_at(session: Session, feeds: Mapping[str, Any], sizes: dict[str, int]) -> tuple[str | None, dict[str, int]]:
+    """Say in which profile and at which sizes a request ran; values outside of what padding was proved for run exact.
+
+    Args:
+        session: that ran it.
+        feeds: inputs by name.
+        sizes: of the symbols that the inputs show; the profile is None where one lacks.
+    """
     from trtc.runtime.guards import guards_of
 
     try:
-        found = session.explain(request.sizes)
+        found = session.explain(sizes)
     except RequestError:  # The request ran with inputs left out, so not every symbol has a size.
-        return None, request.sizes
+        return None, sizes
     guards = guards_of(session.manifest)
     exact = any(
         isinstance(value, np.ndarray) and name in guards and not guards[name].holds(value)
-        for name, value in request.feeds.items()
+        for name, value in feeds.items()
     )
-    return found.profile, request.sizes if exact else dict(found.run_sizes or {})
+    return found.profile, sizes if exact else dict(found.run_sizes or {})
 
 
 def _facts(name: str, value: Any) -> OutputFacts:

@@ -234,6 +234,11 @@ def open_graph(path: Path, threads: int, *, spinning: bool = True) -> OnnxRuntim
         threads: that one call uses.
         spinning: let idle threads wait actively for more work.
     """
+    return OnnxRuntimeEngine(Opened(open_session(path, session_options(threads, spinning=spinning))))
+
+
+def session_options(threads: int, *, spinning: bool = True) -> onnxruntime.SessionOptions:
+    """Return how engines are opened (see ``open_graph``)."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = threads
@@ -242,11 +247,19 @@ def open_graph(path: Path, threads: int, *, spinning: bool = True) -> OnnxRuntim
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     # A memory pattern is kept for every shape ever seen, and sizes vary here.
     options.enable_mem_pattern = False
+    return options
+
+
+def open_session(path: Path, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
+    """Open an optimised graph.
+
+    Raises:
+        EngineError: when ONNX Runtime refuses it.
+    """
     try:
-        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except ORT_ERRORS as error:
         raise engine_error(error, "opening the engine for target cpu") from error
-    return OnnxRuntimeEngine(Opened(session))
 
 
 def _run_plain(

@@ -61,12 +61,22 @@ def test_the_tour_runs_the_bundle(tour):
     assert "461" in tour["use"]
 
 
+def test_the_tour_compares_every_profile_exact_and_padded(tour):
+    assert "DIFFERS" not in tour["compare"]
+    rows = {tuple(line.split()[:2]) for line in tour["compare"].splitlines()}
+    assert {(f"p{i}", mode) for i in range(3) for mode in ("exact", "bucket")} <= rows
+    assert "Passed: 1/1 iterations" in tour["compare"]
+
+
 def test_the_python_of_the_tour_prints_the_shape_of_a_sentence(tour):
     assert tour["python"].startswith("(1, 384)")
     assert "engine cpu" in tour["python"]
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/cli.md"])
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/benchmarking.md", "docs/binary.md", "docs/cli.md"],
+)
 def test_every_link_leads_to_a_file_of_the_repository(page, repository):
     targets = [m["target"] for m in _LINK.finditer((repository / page).read_text())]
     missing = [t for t in targets if "://" not in t and not (repository / page).parent.joinpath(t).exists()]

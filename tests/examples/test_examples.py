@@ -91,9 +91,23 @@ def test_the_demo_proves_compares_and_refuses(run_example):
     assert output.rstrip().endswith("every answer was the same, and the wrong padding was refused")
 
 
-@pytest.mark.parametrize("name", ["01_encode_sentences.py", "02_read_text_lines.py", "demo.py"])
+@pytest.mark.parametrize(
+    "name", ["01_encode_sentences.py", "02_read_text_lines.py", "04_benchmark_against_onnxruntime.py", "demo.py"]
+)
 def test_each_example_explains_itself(run_example, name):
     done = run_example.plain(name, "--help")
     assert done.returncode == 0
     assert "--out" in done.stdout
     assert "--quick" in done.stdout
+
+
+@pytest.mark.usefixtures("minilm_path", "minilm_tokenizer_path")
+def test_a_bundle_is_measured_beside_onnx_runtime_on_the_same_work(run_example):
+    output = run_example("04_benchmark_against_onnxruntime.py")
+    assert "the answers are the same within tolerance" in output
+    sides = {row[0]: int(row[1]) for row in rows_under(output, "side") if row[1].isdigit()}
+    assert sides["trtc"] == sides["ONNX Runtime"] >= 20
+    ratio, low, high = map(float, re.search(r"ratio ([\d.]+), between ([\d.]+) and ([\d.]+)", output).groups())
+    assert 0 < low <= ratio <= high
+    waits = {row[0]: row[1:] for row in rows_under(output.partition("independent users")[2], "side")}
+    assert int(waits["open loop: the wait"][0]) >= 20

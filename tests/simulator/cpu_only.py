@@ -14,6 +14,10 @@ _NULL = "it is about the null backend"
 CPU_ONLY = {
     "test_verdicts.py": "it judges made-up machines and opens nothing",
     "test_reloads.py": "it counts objects of ONNX Runtime's engine; the simulator keeps objects of its own",
+    # test_trace.py
+    "test_nodes_lie_inside_the_execution_of_their_call_on_its_thread": _CPU_TEXT,
+    "test_the_file_is_in_chromes_format": _CPU_TEXT,
+    "test_a_session_of_one_profile_is_traced_in_that_profile": _CPU_TEXT,
     # test_borrow.py, test_run.py
     "test_a_failing_engine_inside_borrow_ends_the_lease": _CPU_TEXT,
     "test_views_on_a_device_are_refused_where_the_engine_has_none": _CPU_TEXT,
