@@ -1,0 +1,37 @@
+"""What a backend's ``load.py`` takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trtc.engines.manifest import EngineRecord
+    from trtc.engines.signature import Signature
+    from trtc.profiles import Ladder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """One engine to open; its files were checked before.
+
+    Attributes:
+        files: file by its path in the manifest.
+        record: the engine's record.
+        signature: of the bundle.
+        ladder: of the bundle: the profiles that the engine was built with, in this order.
+        threads: that one call may use; a device ignores it.
+        spinning: let idle threads wait actively for more work: faster for a lone call, a waste of processors where
+            calls run at once on more threads than there are processors.
+        device: the accelerator, as an index or a UUID; empty for the first one that fits. A CPU engine ignores it.
+    """
+
+    files: dict[str, Path]
+    record: EngineRecord
+    signature: Signature
+    ladder: Ladder
+    threads: int = 1
+    spinning: bool = True
+    device: str = ""
