@@ -1,172 +1,29 @@
-"""The planner: the ladder that serves given traffic at the least expected cost."""
+"""The planner: the ladder that serves given traffic at the least expected cost.
+
+With one symbol that may be padded the ladder is exactly optimal (``edges``), at any size. With several, candidates are
+the corners of the grid that the sizes span; good choices come with a lower bound (``cover``), which an integer
+programme closes for instances of moderate size (``cover_proof``). Nothing is random, and nothing depends on time.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
-from trtc.profiles.errors import UsageError
+import numpy as np
+
+from trtc.profiles.errors import CheckError
+from trtc.profiles.evaluation import evaluate_ladder, pick_rows
+from trtc.profiles.ladder import Ladder
+from trtc.profiles.plan_parts import PROVEN, PartChoice, shared_out, solve_part
+from trtc.profiles.plan_space import Space, plan_space
+from trtc.profiles.plan_values import ArenaBudget, Budget, CurvePoint, PlanRequest, PlanResult
+from trtc.profiles.ranges import Profile, Range
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy as np
-    import numpy.typing as npt
-
     from trtc.profiles.cost import CostModel
-    from trtc.profiles.ladder import Ladder
-    from trtc.profiles.ranges import Range
-    from trtc.profiles.traffic import Traffic
+    from trtc.profiles.traffic import IntArray, Traffic
 
-    BytesOf: TypeAlias = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]]
-
-Rare: TypeAlias = Literal["cover", "catch_all", "refuse"]
-Form: TypeAlias = Literal["ranges", "static"]
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What a sum over all profiles may reach: bytes of the engines, or seconds of building.
-
-    Attributes:
-        limit: at most this much.
-        fixed: what is spent with no profile at all, such as weights that all profiles share.
-        each: what every profile adds.
-
-    Raises:
-        UsageError: for negative figures, or an ``each`` of 0.
-    """
-
-    limit: float
-    fixed: float
-    each: float
-
-    def __post_init__(self) -> None:
-        if not (self.limit >= 0 and self.fixed >= 0 and self.each > 0):
-            raise UsageError(
-                f"budget {self.limit} with {self.fixed} fixed and {self.each} a profile; "
-                "give figures of 0 or more, and more than 0 a profile"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class ArenaBudget:
-    """What the largest profile may need: profiles share one region, so their largest layout counts.
-
-    Attributes:
-        limit_bytes: at most this much, for one slot.
-        bytes_of: bytes of the layout at each row of sizes, int64 [n, k] in the order of the traffic's symbols
-            to float64 [n]; it must not fall when a size grows.
-    """
-
-    limit_bytes: float
-    bytes_of: BytesOf
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanRequest:
-    """What the ladder has to keep to.
-
-    Attributes:
-        max_profiles: at most this many.
-        padded: symbols that may be padded; all others run at their own size.
-        form: ``ranges``: profiles reach from each symbol's lowest size to the bucket and overlap, and a symbol that may
-            not be padded takes its whole range in each; ``static``: one size each, so every size of a symbol that may
-            not be padded needs profiles of its own.
-        align: buckets of these symbols are multiples of these numbers.
-        limits: the least and largest size of each symbol that the model takes; a symbol without one is bounded by the
-            traffic, and its profiles start at 1.
-        rare: ``cover``: every size in the traffic is served; ``catch_all``: one of the profiles reaches the largest of
-            ``limits``, so that every size that the model takes is served; ``refuse``: the requests that cost most may
-            be refused, up to ``refuse_share`` of all.
-        refuse_share: from 0 to below 1; of the traffic's weight.
-        engine_bytes: budget, where there is one.
-        build_s: budget, where there is one.
-        arena_bytes: budget, where there is one.
-        overhead_s: seconds that every call takes on top of its cost.
-        within: of the ladders with 1 to ``max_profiles`` profiles the shortest is chosen that costs at most this share
-            more than the cheapest; 0 takes the cheapest.
-
-    Raises:
-        UsageError: for figures outside these ranges.
-    """
-
-    max_profiles: int = 8
-    padded: frozenset[str] = frozenset()
-    form: Form = "ranges"
-    align: dict[str, int] = field(default_factory=dict)
-    limits: dict[str, Range] = field(default_factory=dict)
-    rare: Rare = "cover"
-    refuse_share: float = 0.0
-    engine_bytes: Budget | None = None
-    build_s: Budget | None = None
-    arena_bytes: ArenaBudget | None = None
-    overhead_s: float = 0.0
-    within: float = 0.02
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.max_profiles <= MOST_PROFILES:
-            raise UsageError(f"at most {self.max_profiles} profiles; give a number from 1 to {MOST_PROFILES}")
-        odd = {symbol: step for symbol, step in self.align.items() if step < 1}
-        if odd:
-            raise UsageError(f"alignment {odd}: buckets are multiples of 1 or more")
-        if not 0 <= self.refuse_share < 1 or (self.refuse_share > 0) != (self.rare == "refuse"):
-            raise UsageError(
-                f"a share of {self.refuse_share} may be refused, with rare sizes set to {self.rare!r}; "
-                "give a share above 0 and below 1 together with 'refuse', and none otherwise"
-            )
-        if not (self.overhead_s >= 0 and self.within >= 0):
-            raise UsageError(f"overhead {self.overhead_s} s, within {self.within}: both are 0 or more")
-
-
-MOST_PROFILES = 256
-
-
-@dataclass(frozen=True, slots=True)
-class CurvePoint:
-    """The best ladder of one length.
-
-    Attributes:
-        profiles: how many it has.
-        expected_s: mean seconds of a served request, overhead included.
-        waste: padded minus useful elements, over padded elements.
-        lower_s: no ladder of this length can have a lower ``expected_s``.
-        proven: ``expected_s`` is ``lower_s`` up to rounding (a millionth).
-    """
-
-    profiles: int
-    expected_s: float
-    waste: float
-    lower_s: float
-    proven: bool
-
-    @property
-    def gap(self) -> float:
-        """How much better a ladder could be at most, as a share of ``expected_s``."""
-        return 0.0 if self.proven or not self.expected_s else max(1.0 - self.lower_s / self.expected_s, 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class PlanResult:
-    """The ladder that was chosen, and what it will give.
-
-    Attributes:
-        ladder: profiles by rising cost; ``cost_s`` is the model's cost of each bucket.
-        point: the ladder's place on the curve: expected seconds, waste, lower bound, gap, proven or not.
-        curve: one point for each number of profiles that is possible.
-        reason: why this number was chosen, as a sentence.
-        exact_s: mean seconds if every request ran at its own sizes: no ladder is below it.
-        refused: share of the weight that no profile takes.
-        notes: what else is worth knowing.
-    """
-
-    ladder: Ladder
-    point: CurvePoint
-    curve: tuple[CurvePoint, ...]
-    reason: str
-    exact_s: float
-    refused: float = 0.0
-    notes: tuple[str, ...] = ()
+__all__ = ["ArenaBudget", "Budget", "CurvePoint", "PlanRequest", "PlanResult", "plan_ladder"]
 
 
 def plan_ladder(traffic: Traffic, cost: CostModel, request: PlanRequest) -> PlanResult:
@@ -178,7 +35,116 @@ def plan_ladder(traffic: Traffic, cost: CostModel, request: PlanRequest) -> Plan
         request: what the ladder has to keep to.
 
     Raises:
-        UsageError: for symbols that the traffic does not have, or sizes outside the limits.
+        UsageError: for symbols that the traffic does not have, sizes outside the limits, or alignment that contradicts
+            them.
         CheckError: when no ladder satisfies the request; it says by how much, and the nearest that does.
     """
-    raise NotImplementedError
+    space = plan_space(traffic, cost, request)
+    choices = _choices(space, cost)
+    ladders = [_ladder(space, choice.buckets, cost, request) for choice in choices]
+    curve = tuple(_point(space, choice, ladder, cost, request) for choice, ladder in zip(choices, ladders, strict=True))
+    at, reason = _chosen(curve, request.within)
+    exact_s = evaluate_ladder(ladders[at], space.traffic, cost, request.padded, overhead_s=request.overhead_s).exact_s
+    picked = pick_rows(ladders[at], space.traffic.symbols, traffic.restricted(cost.symbols).sizes, request.padded)
+    return PlanResult(
+        ladder=ladders[at],
+        point=curve[at],
+        curve=curve,
+        reason=reason,
+        exact_s=exact_s,
+        refused=float(traffic.restricted(cost.symbols).weights[picked < 0].sum() / traffic.total),
+        notes=_notes(space, curve[at], request),
+    )
+
+
+def _choices(space: Space, cost: CostModel) -> list[PartChoice]:
+    """The best buckets for each possible number of profiles."""
+    count = len(space.needs)
+    if space.ranges or not space.free:
+        parts = [np.arange(count)]
+    else:
+        _, inverse = np.unique(space.needs[:, list(space.free)], axis=0, return_inverse=True)
+        parts = [np.flatnonzero(inverse.ravel() == i) for i in range(int(inverse.max()) + 1)]
+    if len(parts) > space.most:
+        names = ", ".join(space.traffic.symbols[c] for c in space.free)
+        raise CheckError(
+            f"a static ladder needs a profile for each of {len(parts)} sizes of {names}, which may not be padded, "
+            f"but {space.most} profiles are allowed, {len(parts) - space.most} too few; allow {len(parts)} profiles "
+            "(and budgets for them), allow padding, or refuse rare sizes"
+        )
+    room = space.most - len(parts) + 1
+    found = [choice for choice in shared_out([solve_part(space, p, cost, room) for p in parts], space.most) if choice]
+    return [
+        choice
+        for i, choice in enumerate(found)
+        if np.isfinite(choice.cost) and (i == 0 or len(choice.buckets) > len(found[i - 1].buckets))
+    ]
+
+
+def _ladder(space: Space, buckets: IntArray, cost: CostModel, request: PlanRequest) -> Ladder:
+    run = np.where(buckets == 0, space.widest, buckets)
+    run_s = cost.seconds(run)
+    order = np.lexsort((*run.T[::-1], run_s))
+    profiles = tuple(
+        Profile(
+            f"p{i}", {s: _range(space, request, s, int(b)) for s, b in zip(space.traffic.symbols, row, strict=True)}
+        )
+        for i, row in enumerate(buckets[order])
+    )
+    return Ladder(profiles, tuple(float(s) for s in run_s[order]))
+
+
+def _range(space: Space, request: PlanRequest, symbol: str, bucket: int) -> Range:
+    limit = request.limits.get(symbol)
+    if bucket and request.form == "static":
+        return Range(bucket, bucket, bucket)
+    if bucket:
+        return Range(min(limit.min if limit else 1, bucket), bucket, bucket)
+    sizes, top = space.traffic.marginal(symbol)[0], limit.max if limit else None
+    if limit and top is None:
+        return limit
+    high = int(sizes[-1]) if top is None else top
+    return Range(limit.min if limit else 1, space.traffic.quantiles(symbol, [0.5])[0], high)
+
+
+def _point(space: Space, choice: PartChoice, ladder: Ladder, cost: CostModel, request: PlanRequest) -> CurvePoint:
+    found = evaluate_ladder(ladder, space.traffic, cost, request.padded, overhead_s=request.overhead_s)
+    lower_s = min(choice.lower / space.traffic.total + request.overhead_s, found.expected_s)
+    return CurvePoint(
+        profiles=len(ladder.profiles),
+        expected_s=found.expected_s,
+        waste=found.waste,
+        lower_s=lower_s,
+        proven=found.expected_s <= lower_s * (1 + PROVEN),
+    )
+
+
+def _chosen(curve: tuple[CurvePoint, ...], within: float) -> tuple[int, str]:
+    """The shortest ladder that is nearly as cheap as the cheapest."""
+    least = min(point.expected_s for point in curve)
+    enough = least * (1 + within)
+    at = next(i for i, point in enumerate(curve) if point.expected_s <= enough)
+    point, last = curve[at], curve[-1]
+    if len(curve) == 1:
+        return at, f"{point.profiles} profile{'s' * (point.profiles != 1)}: no other number is possible"
+    more = point.expected_s / least - 1 if least else 0.0
+    reason = f"{point.profiles} of at most {last.profiles} profiles: within {more:.1%} of the cheapest"
+    if at:
+        saved = 1 - point.expected_s / curve[at - 1].expected_s if curve[at - 1].expected_s else 0.0
+        reason += f"; one fewer costs {saved / (1 - saved):.1%} more"
+    if at + 1 < len(curve):
+        gained = 1 - curve[at + 1].expected_s / point.expected_s if point.expected_s else 0.0
+        reason += f", one more saves {gained:.1%}"
+    return at, reason
+
+
+def _notes(space: Space, point: CurvePoint, request: PlanRequest) -> tuple[str, ...]:
+    notes = []
+    if not point.proven:
+        notes.append(f"not proven optimal: a ladder as long could be at most {point.gap:.2%} cheaper")
+    if space.most < request.max_profiles:
+        notes.append(f"the budgets allow {space.most} of {request.max_profiles} profiles")
+    if request.rare == "catch_all" and space.free and not space.ranges:
+        names = ", ".join(space.traffic.symbols[c] for c in space.free)
+        notes.append(f"the catch-all takes only sizes of {names} that the traffic holds: they may not be padded")
+    return tuple(notes)

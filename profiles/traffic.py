@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     IntArray: TypeAlias = npt.NDArray[np.int64]
     FloatArray: TypeAlias = npt.NDArray[np.float64]
+    BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
