@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from hashlib import file_digest
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from trtc.compiler.measure import Measured, MeasureOptions, measure
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from trtc.compiler.options import Setting
     from trtc.compiler.plan import Plan
     from trtc.engines.build import BuiltEngine
-    from trtc.engines.manifest import Evidence
+    from trtc.engines.manifest import CostRecord, Evidence
     from trtc.engines.protocol import Engine
     from trtc.engines.registry import Backend
 
@@ -74,19 +75,39 @@ def construct(model: Model, analysis: Analysis, evidence: tuple[Evidence, ...], 
         if not backend.computes:
             records.append(_record(backend, built, (), _memory(analysis, {})))
             continue
-        opener = _Opener(backend, built, analysis.plan)
+        opener = Opener(backend, built, analysis.plan)
         verification = _verify(opener.open(1), analysis, padding, target, setting)
+        if measured is None and analysis.planning is not None and analysis.planning.target == target:
+            measured = analysis.planning.measured
         if measured is None:
             progress.stage("measuring")
             wanted = MeasureOptions(options.mode, options.measure_s, setting.threads)
             measured = measure(opener.open, analysis.subject, analysis.plan.padding, wanted)
         scratch = _scratch(opener, analysis, measured, setting.folder) if options.measure_s > 0 else {}
-        records.append(_record(backend, built, verification, _memory(analysis, scratch)))
+        record = _record(backend, built, verification, _memory(analysis, scratch))
+        records.append(msgspec.structs.replace(record, cost=_cost(analysis, target)))
     fallback = Measured(Execution(mode="bucket" if options.mode == "bucket" else "exact"), ())
     return Constructed(tuple(records), files, measured or fallback)
 
 
-class _Opener:
+def open_provisional(model: Model, analysis: Analysis, setting: Setting, target: str) -> Opener:
+    """Build the engine of one target to measure with, before the ladder is known; nothing of it is kept.
+
+    Raises:
+        EngineError: the target refused the model.
+    """
+    backend = backend_for_target(target)
+    work = setting.folder / f"{target}-to-measure"
+    work.mkdir()
+    return Opener(backend, _build(backend, model, analysis, work, setting.threads), analysis.plan)
+
+
+def _cost(analysis: Analysis, target: str) -> CostRecord | None:
+    planning = analysis.planning
+    return planning.cost if planning is not None and planning.target == target else None
+
+
+class Opener:
     """Opens an engine from its built files, as the runtime will from a bundle."""
 
     def __init__(self, backend: Backend, built: BuiltEngine, plan: Plan) -> None:
@@ -201,7 +222,7 @@ def _memory(analysis: Analysis, scratch: dict[str, int]) -> tuple[ProfileMemory,
     return tuple(found)
 
 
-def _scratch(opener: _Opener, analysis: Analysis, measured: Measured, folder: Path) -> dict[str, int]:
+def _scratch(opener: Opener, analysis: Analysis, measured: Measured, folder: Path) -> dict[str, int]:
     """Measure what the library holds inside, profile by profile from small to large."""
     trials = []
     rng = np.random.default_rng(0)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path  # noqa: TC003 (a field of a frozen value)
 from typing import Literal, Protocol, TypeAlias
 
+from trtc.compiler.plan_options import PlanOptions
 from trtc.profiles.grammar import ShapeOptions
 
 WantedMode: TypeAlias = Literal["auto", "exact", "bucket"]
@@ -33,6 +34,7 @@ class BuildOptions:
         model_root: folder that external data may lie in; None for the model's own.
         use_cache: look in the build cache, and keep the build there.
         threads: that the compiler may use; 0 for all that this process is allowed.
+        plan: traffic that the ladder is planned for, or a plan file.
     """
 
     shapes: ShapeOptions = field(default_factory=ShapeOptions)
@@ -52,6 +54,7 @@ class BuildOptions:
     model_root: Path | None = None
     use_cache: bool = True
     threads: int = 0
+    plan: PlanOptions = field(default_factory=PlanOptions)
 
 
 class Progress(Protocol):

@@ -16,6 +16,7 @@ from trtc.compiler.cache_key import key_of
 from trtc.compiler.construct import construct
 from trtc.compiler.importer import load_model
 from trtc.compiler.options import Recorded, Setting, Silent
+from trtc.compiler.planning import planned
 from trtc.compiler.prove import prove
 from trtc.engines.host import this_host
 from trtc.engines.manifest import SCHEMA, BuildRecord, Manifest, Source
@@ -101,6 +102,7 @@ def build_key(model: Model, declared: Declared, options: BuildOptions) -> str:
             "val_ranges": {name: list(bounds) for name, bounds in declared.val_ranges.items()},
             "tolerance": [options.atol, options.rtol],
             "seed": options.seed,
+            "traffic": declared.traffic and [declared.traffic.digest, options.plan.asked],
             "run": [options.mode, options.measure_s, options.verify_s],
             "versions": {**library_versions(), "trtc": _version("trtc"), "code": _code_digest()},
             "host": [host.system, host.architecture, host.cpu_features],
@@ -128,6 +130,8 @@ def _build(model: Model, declared: Declared, key: str, setting: Setting) -> Buil
     recorded = Recorded(setting.progress)
     setting = replace(setting, progress=recorded)
     analysis = analyse(model, declared, setting)
+    if declared.traffic is not None:
+        analysis = planned(model, analysis, declared.traffic, setting)
     evidence = (analysis.found.evidence, *prove(analysis, setting))
     made = construct(model, analysis, evidence, setting)
     proto = model.proto
@@ -161,6 +165,7 @@ def _build(model: Model, declared: Declared, key: str, setting: Setting) -> Buil
         evidence=evidence,
         tolerance=(options.atol, options.rtol),
         metadata=metadata,
+        planned=None if analysis.planning is None else analysis.planning.record,
     )
     return Built(manifest, made.files, tuple(recorded.notes))
 
@@ -176,6 +181,7 @@ def _option_texts(options: BuildOptions) -> dict[str, str]:
         "pad": options.pads, "fill": options.fills, "derive": options.derives,
         "val-range": options.val_ranges, "target": options.targets,
         "accept-padding-error": ("yes",) if options.accept_padding_error else (),
+        **options.plan.texts,
         "mode": (options.mode,), "samples": (f"{len(options.samples)} paths",) if options.samples else (),
     }  # fmt: skip
     return {name: " ".join(values) for name, values in texts.items() if values}
