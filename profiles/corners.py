@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from trtc.profiles.traffic import BoolArray, FloatArray, IntArray
 
-MOST_PAIRS = 4_000_000
-"""Pairs of a group and a corner that are held at once: 32 MB for each table of them."""
+MOST_PAIRS = 3_000_000
+"""Pairs of a group and a corner that are held at once: 24 MB for each table of them."""
 _MOST_POINTS = 1 << 21
-_THINNED_CORNERS = 2000
+_THINNED_CORNERS = 1200
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,9 +1,10 @@
 """Several symbols that may be padded: choose few corners, so that every group of requests runs below one, cheaply.
 
-This is the p-median problem, which is hard in general. ``extended`` finds good choices by swapping one corner at a
-time; ``lower_bounds`` proves how good any choice can be, by a Lagrangian relaxation: with a price on every group (what
-serving it may cost) each corner earns independently, so the best corners are those that earn most. Any set of prices
-gives a true bound. ``cover_proof`` closes what gap is left, for instances of moderate size.
+This is the p-median problem, which is hard in general. ``Search`` finds good choices by swapping one corner at a time;
+``relax`` proves how good any choice can be, by a Lagrangian relaxation: with a price on every group (what serving it
+may cost) each corner earns independently, so the best corners are those that earn most. Any set of prices gives a true
+bound, and the corners that earn most are a good start for another search. ``cover_proof`` closes what gap is left, for
+instances of moderate size.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import numpy as np
 if TYPE_CHECKING:
     from trtc.profiles.traffic import FloatArray, IntArray
 
-ROUNDS = 120
 _STALL = 8
+_SHORTEST_STEP = 1e-4
+CLOSED = 1e-9
+"""A gap below this share is rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,9 +35,9 @@ class Cover:
     cost: FloatArray
     forced: int = -1
 
-    def total(self, chosen: IntArray) -> float:
-        """What a choice costs; infinite where it leaves a group out."""
-        return float(self.cost[:, chosen].min(axis=1).sum())
+    def choice(self, corners: IntArray) -> Choice:
+        """Say what some corners cost together."""
+        return Choice(np.sort(corners), float(self.cost[:, corners].min(axis=1).sum()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,97 +53,114 @@ class Choice:
     cost: float
 
 
-def choose_corners(cover: Cover, most: int) -> list[Choice]:
-    """Find good choices of 1, 2, ... ``most`` corners, each by ``extended`` from the one before."""
-    found: list[Choice] = []
-    for _ in range(min(most, cover.cost.shape[1])):
-        found.append(extended(cover, found[-1] if found else None))
-    return found
+class Search:
+    """Looks for good choices by adding and swapping single corners: O(groups * corners) for each step."""
 
+    def __init__(self, cover: Cover) -> None:
+        self._cover = cover
+        finite = np.where(np.isfinite(cover.cost), cover.cost, 0.0)
+        self._penalty = 10.0 * float(finite.max(axis=1).sum()) + 1.0
+        self._cost = np.where(np.isfinite(cover.cost), cover.cost, self._penalty)
 
-def extended(cover: Cover, choice: Choice | None) -> Choice:
-    """Add the corner that helps most (the forced one first), and swap corners until no single swap helps."""
-    capped, penalty = _capped(cover.cost)
-    before = np.empty(0, np.int64) if choice is None else choice.corners
-    return improved(cover, _with_best(cover, capped, before, penalty))
+    def extended(self, choice: Choice | None) -> Choice:
+        """Add the corner that helps most (the forced one first), and swap until no single swap helps."""
+        if choice is None and self._cover.forced >= 0:
+            return self.improved(np.array([self._cover.forced]))
+        corners = np.empty(0, np.int64) if choice is None else choice.corners
+        now = self._cost[:, corners].min(axis=1, initial=self._penalty)
+        totals = np.minimum(self._cost, now[:, None]).sum(axis=0)
+        totals[corners] = np.inf
+        return self.improved(np.append(corners, int(totals.argmin())))
 
-
-def improved(cover: Cover, corners: IntArray) -> Choice:
-    """Swap corners until no single swap lowers the cost."""
-    better = np.sort(_swapped(_capped(cover.cost)[0], corners, cover.forced))
-    return Choice(better, cover.total(better))
+    def improved(self, corners: IntArray) -> Choice:
+        """Do the best swap of one chosen corner for another, until none lowers the cost."""
+        corners = corners.copy()
+        while True:
+            paid = self._cost[:, corners]
+            near = paid.argmin(axis=1)
+            first = paid[np.arange(len(paid)), near].copy()
+            paid[np.arange(len(paid)), near] = self._penalty
+            second = paid.min(axis=1)
+            shared = np.minimum(first[:, None], self._cost)
+            extra = np.minimum(second[:, None], self._cost) - shared
+            totals = (near[None] == np.arange(len(corners))[:, None]).astype(np.float64) @ extra
+            totals += shared.sum(axis=0)
+            totals[:, corners] = np.inf
+            totals[corners == self._cover.forced] = np.inf
+            out, into = np.unravel_index(int(totals.argmin()), totals.shape)
+            now = float(first.sum())
+            if not totals[out, into] < now * (1 - CLOSED):
+                return self._cover.choice(corners)
+            corners[out] = into
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bounds:
-    """What the relaxation proves.
+class Bound:
+    """What the relaxation proves for one number of corners.
 
     Attributes:
-        lower: float64 [most]: no choice of 1, 2, ... corners costs less.
-        prices: float64 [most, groups]: the prices that prove each.
+        lower: no choice of as many corners costs less.
+        prices: float64 [groups]: the prices that prove it.
+        best: the best choice that is known.
     """
 
-    lower: FloatArray
+    lower: float
     prices: FloatArray
+    best: Choice
 
 
-def lower_bounds(cover: Cover, found: list[Choice], most: int) -> Bounds:
-    """Bound the cost of every choice of 1 to ``most`` corners from below.
+def relax(cover: Cover, search: Search, choice: Choice, rounds: int) -> Bound:
+    """Bound the cost of every choice of as many corners from below, and look for a better one on the way.
 
     Prices follow the subgradient: a group that no corner of the relaxed choice serves may cost more, one that several
-    serve less; steps are as long as the gap allows (Held, Wolfe and Crowder, Validation of subgradient optimization,
-    1974), half as long after every few rounds without progress.
+    serve less; steps are as long as the gap allows, and half as long after every few rounds without progress (Held,
+    Wolfe and Crowder, Validation of subgradient optimization, 1974).
     """
-    groups = cover.cost.shape[0]
-    lower, best = np.full(most, -np.inf), np.zeros((most, groups))
-    least = cover.cost.min(axis=1)
-    for choice in found[:most]:
-        k = len(choice.corners)
-        if not np.isfinite(choice.cost):
-            continue
-        prices = _starting_prices(cover.cost, choice, least)
-        scale, stalled = 1.0, 0
-        for _ in range(ROUNDS):
-            earned = np.minimum(cover.cost - prices[:, None], 0.0).sum(axis=0)
-            order, bounds = _bounds(earned, float(prices.sum()), cover.forced, most)
-            stalled = 0 if bounds[k - 1] > lower[k - 1] + 1e-9 * abs(choice.cost) else stalled + 1
-            ahead = bounds > lower
-            lower[ahead], best[ahead] = bounds[ahead], prices
-            served = (cover.cost[:, order[:k]] < prices[:, None]).sum(axis=1)
-            missing = 1.0 - served
-            length = float((missing**2).sum())
-            gap = choice.cost - bounds[k - 1]
-            if gap <= 1e-9 * abs(choice.cost) or not length or scale < 1e-4:  # noqa: PLR2004 - steps too short to matter
-                break
-            if stalled >= _STALL:
-                scale, stalled, prices = scale / 2, 0, best[k - 1]
-            prices = np.maximum(prices + scale * 1.05 * gap / length * missing, least)
-    return Bounds(np.maximum.accumulate(lower[::-1])[::-1], best)
+    k, least = len(choice.corners), cover.cost.min(axis=1)
+    prices = _starting_prices(cover.cost, choice, least)
+    lower, kept, scale, stalled = -np.inf, prices, 1.0, 0
+    for _ in range(rounds):
+        order, bound = _relaxed(cover, prices, k)
+        stalled += 1
+        if bound > lower:
+            stalled = 0 if bound > lower + CLOSED * abs(choice.cost) else stalled
+            lower, kept = bound, prices
+        gap = choice.cost - lower
+        missing = 1.0 - (cover.cost[:, order] < prices[:, None]).sum(axis=1)
+        length = float((missing**2).sum())
+        if gap <= CLOSED * abs(choice.cost) or not length or scale < _SHORTEST_STEP:
+            break
+        if stalled >= _STALL:
+            scale, stalled, prices = scale / 2, 0, kept
+            found = search.improved(order)
+            choice = found if found.cost < choice.cost else choice
+        prices = np.maximum(prices + scale * 1.05 * (choice.cost - bound) / length * missing, least)
+    return Bound(min(lower, choice.cost), kept, choice)
 
 
-def kept_corners(cover: Cover, bounds: Bounds, choice: Choice) -> IntArray:
-    """Return the corners that could stand in a choice as long, and better than this one, by their reduced costs."""
-    k = len(choice.corners)
-    prices = bounds.prices[k - 1]
-    earned = np.minimum(cover.cost - prices[:, None], 0.0).sum(axis=0)
-    order, values = _bounds(earned, float(prices.sum()), cover.forced, k)
-    last = earned[order[k - 1]] if len(order) >= k else 0.0
-    room = choice.cost - values[k - 1] + 1e-9 * abs(choice.cost)
-    may = earned - last <= room
-    may[choice.corners] = True
+def kept_corners(cover: Cover, bound: Bound) -> IntArray:
+    """Return the corners that could stand in a better choice than the best known, by their reduced costs."""
+    order, value = _relaxed(cover, bound.prices, len(bound.best.corners))
+    earned = _earned(cover, bound.prices)
+    room = bound.best.cost - value + CLOSED * abs(bound.best.cost)
+    may = earned - earned[order[-1]] <= room
+    may[bound.best.corners] = True
     return np.flatnonzero(may)
 
 
-def _bounds(earned: FloatArray, priced: float, forced: int, most: int) -> tuple[IntArray, FloatArray]:
-    """Corners by what they earn, the forced one first, and the bound for 1, 2, ... of them."""
+def _relaxed(cover: Cover, prices: FloatArray, k: int) -> tuple[IntArray, float]:
+    """The ``k`` corners that earn most, the forced one first, and the bound that they give."""
+    earned = _earned(cover, prices)
     rank = earned.copy()
-    if forced >= 0:
-        rank[forced] = -np.inf
-    order = np.argsort(rank, kind="stable")
-    sums = np.cumsum(earned[order[:most]])
-    if len(sums) < most:
-        sums = np.concatenate([sums, np.full(most - len(sums), sums[-1])])
-    return order, priced + sums
+    if cover.forced >= 0:
+        rank[cover.forced] = -np.inf
+    order = np.argsort(rank, kind="stable")[:k]
+    return order, float(prices.sum() + earned[order].sum())
+
+
+def _earned(cover: Cover, prices: FloatArray) -> FloatArray:
+    earned: FloatArray = np.minimum(cover.cost - prices[:, None], 0.0).sum(axis=0)
+    return earned
 
 
 def _starting_prices(cost: FloatArray, choice: Choice, least: FloatArray) -> FloatArray:
@@ -150,44 +170,3 @@ def _starting_prices(cost: FloatArray, choice: Choice, least: FloatArray) -> Flo
     second = np.where(np.isfinite(paid[:, 1]), paid[:, 1], first * 2) if paid.shape[1] > 1 else first * 2
     prices: FloatArray = np.maximum((first + second) / 2, least)
     return prices
-
-
-def _capped(cost: FloatArray) -> tuple[FloatArray, float]:
-    """Costs with a penalty, above any real total, in place of infinity."""
-    finite = np.where(np.isfinite(cost), cost, 0.0)
-    penalty = 10.0 * float(finite.max(axis=1).sum()) + 1.0
-    return np.where(np.isfinite(cost), cost, penalty), penalty
-
-
-def _with_best(cover: Cover, capped: FloatArray, corners: IntArray, penalty: float) -> IntArray:
-    if not len(corners) and cover.forced >= 0:
-        return np.array([cover.forced])
-    now = capped[:, corners].min(axis=1) if len(corners) else np.full(len(capped), penalty)
-    totals = np.minimum(capped, now[:, None]).sum(axis=0)
-    totals[corners] = np.inf
-    return np.append(corners, int(totals.argmin()))
-
-
-def _swapped(capped: FloatArray, corners: IntArray, forced: int) -> IntArray:
-    """Do the best swap of one chosen corner for one other, again and again: O(groups * corners) for each."""
-    corners = corners.copy()
-    count = len(corners)
-    while True:
-        paid = capped[:, corners]
-        near = paid.argmin(axis=1)
-        first = paid[np.arange(len(paid)), near]
-        paid[np.arange(len(paid)), near] = np.inf
-        second = paid.min(axis=1) if count > 1 else np.full(len(paid), capped.max())
-        shared = np.minimum(first[:, None], capped)
-        extra = np.minimum(second[:, None], capped) - shared
-        totals = np.zeros((count, capped.shape[1]))
-        np.add.at(totals, near, extra)
-        totals += shared.sum(axis=0)
-        totals[:, corners] = np.inf
-        if forced >= 0:
-            totals[corners == forced] = np.inf
-        out, into = np.unravel_index(int(totals.argmin()), totals.shape)
-        now = float(first.sum())
-        if not totals[out, into] < now - 1e-12 * abs(now):
-            return corners
-        corners[out] = into

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trtc.profiles.cover import Choice, Cover, kept_corners
+from trtc.profiles.cover import CLOSED, Bound, Cover, kept_corners
 
 if TYPE_CHECKING:
-    from trtc.profiles.cover import Bounds
     from trtc.profiles.traffic import FloatArray, IntArray
 
-MOST_PAIRS = 40_000
+MOST_PAIRS = 20_000
 """Pairs of a group and a corner that one programme may hold; above, the gap stays as the relaxation leaves it."""
 MOST_NODES = 2_000
 """Branches that the solver may look at: a limit on work, not on time, so that the result is the same everywhere."""
@@ -24,29 +23,22 @@ def can_prove() -> bool:
     return find_spec("scipy") is not None
 
 
-def proven_choice(cover: Cover, bounds: Bounds, choice: Choice) -> tuple[Choice, float] | None:
-    """Solve for as many corners as ``choice`` has.
-
-    Args:
-        cover: the problem.
-        bounds: of the relaxation; corners that it rules out are left out of the programme.
-        choice: the best known.
+def proven(cover: Cover, bound: Bound) -> Bound:
+    """Solve for as many corners as the best known choice has; corners that the bound rules out are left out.
 
     Returns:
-        The best choice that is known now, and a lower bound; None where the programme would be too large.
+        The best choice and bound that are known now: the same as before where the programme would be too large.
     """
-    corners = kept_corners(cover, bounds, choice)
+    corners = kept_corners(cover, bound)
     cost = cover.cost[:, corners]
     if int(np.isfinite(cost).sum()) > MOST_PAIRS:
-        return None
-    k = len(choice.corners)
-    forced = np.flatnonzero(corners == cover.forced)
-    opened, dual = _solve(cost / choice.cost, k, forced)
-    lower = max(float(bounds.lower[k - 1]), min(dual * choice.cost, choice.cost))
-    if opened is None:
-        return choice, lower
-    found = Choice(np.sort(corners[opened]), cover.total(corners[opened]))
-    return (found if found.cost < choice.cost else choice), lower
+        return bound
+    best = bound.best
+    opened, dual = _solve(cost / best.cost, len(best.corners), np.flatnonzero(corners == cover.forced))
+    if opened is not None and len(opened):
+        found = cover.choice(corners[opened])
+        best = found if found.cost < best.cost else best
+    return Bound(min(max(bound.lower, dual * bound.best.cost), best.cost), bound.prices, best)
 
 
 def _solve(cost: FloatArray, k: int, forced: IntArray) -> tuple[IntArray | None, float]:
@@ -68,13 +60,12 @@ def _solve(cost: FloatArray, k: int, forced: IntArray) -> tuple[IntArray | None,
     few = csr_array((np.ones(count), (np.zeros(count, np.int64), np.arange(count))), shape=(1, count + pairs))
     low = np.zeros(count + pairs)
     low[forced] = 1.0
-    whole = np.concatenate([np.ones(count), np.zeros(pairs)])
     result: Any = milp(
         np.concatenate([np.zeros(count), cost[row, column]]),
-        integrality=whole,
+        integrality=np.concatenate([np.ones(count), np.zeros(pairs)]),
         bounds=Box(low, np.ones(count + pairs)),
-        constraints=[LinearConstraint(served, 1, 1), LinearConstraint(opened, -np.inf, 0), LinearConstraint(few, 0, k)],
-        options={"mip_rel_gap": 1e-9, "node_limit": MOST_NODES},
+        constraints=[LinearConstraint(served, 1, 1), LinearConstraint(opened, -np.inf, 0), LinearConstraint(few, k, k)],
+        options={"mip_rel_gap": CLOSED, "node_limit": MOST_NODES},
     )
     dual = result.mip_dual_bound
     bound = float(dual) if dual is not None and np.isfinite(dual) else -np.inf

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trtc.profiles.corners import Groups, corners_of, grid_edges, near_edges
-from trtc.profiles.cover import Choice, choose_corners, extended, improved, lower_bounds
-from trtc.profiles.cover_proof import can_prove, proven_choice
+from trtc.profiles.cover import Choice, Search, relax
+from trtc.profiles.cover_proof import can_prove, proven
 from trtc.profiles.edges import best_edges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trtc.profiles.corners import Corners
     from trtc.profiles.cost import CostModel
     from trtc.profiles.plan_space import Space
     from trtc.profiles.traffic import BoolArray, FloatArray, IntArray
@@ -24,6 +23,8 @@ PROVEN = 1e-6
 """A choice whose cost is within this share of its lower bound is called proven; solvers round at about this size."""
 _REACH = (-8, -4, -2, -1, 0, 1, 2, 4)
 _REFINEMENTS = 4
+_WORK = 1.5e9
+_ROUNDS = (40, 300)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,24 +152,26 @@ def _one_symbol(part: _Part, most: int) -> list[PartChoice]:
 def _several_symbols(part: _Part, most: int) -> list[PartChoice]:
     edges, thinned = grid_edges(part.groups, part.top)
     corners = corners_of(part.groups, edges, part.top, part.seconds, part.allowed)
-    found = choose_corners(corners.cover, most)
-    relaxed = [Choice(c.corners, corners.relaxed.total(c.corners)) for c in found]
-    bounds = lower_bounds(corners.relaxed, relaxed, len(found))
-    if thinned:
-        return [
-            _refined(part, corners.buckets[c.corners], c.cost, float(low))
-            for c, low in zip(found, bounds.lower, strict=True)
-        ]
+    cover, relaxed = corners.cover, corners.relaxed
+    search = Search(cover)
+    search_relaxed = search if relaxed is cover else Search(relaxed)
+    rounds = int(np.clip(_WORK / cover.cost.size / most, *_ROUNDS))
     choices: list[PartChoice] = []
     last: Choice | None = None
-    for choice, low in zip(found, bounds.lower, strict=True):
-        best, lower = choice, float(low)
-        if last is not None and last.cost < best.cost:
-            best = min(best, extended(corners.cover, last), key=lambda c: c.cost)
-        if np.isfinite(best.cost) and best.cost > lower * (1 + PROVEN / 10) and can_prove():
-            best, lower = proven_choice(corners.cover, bounds, best) or (best, lower)
-        last = best
-        choices.append(part.choice(corners.buckets[best.corners], best.cost, min(lower, best.cost)))
+    for _ in range(min(most, cover.cost.shape[1])):
+        last = search.extended(last)
+        if not np.isfinite(last.cost):
+            choices.append(part.choice(corners.buckets[last.corners], last.cost, 0.0))
+            continue
+        bound = relax(relaxed, search_relaxed, relaxed.choice(last.corners), rounds)
+        if thinned:
+            last = min(last, search.improved(bound.best.corners), key=lambda c: c.cost)
+            choices.append(_refined(part, corners.buckets[last.corners], last.cost, bound.lower))
+            continue
+        if bound.best.cost > bound.lower * (1 + PROVEN / 10) and can_prove():
+            bound = proven(cover, bound)
+        last = bound.best
+        choices.append(part.choice(corners.buckets[last.corners], last.cost, bound.lower))
     return choices
 
 
@@ -176,9 +179,9 @@ def _refined(part: _Part, buckets: IntArray, cost: float, lower: float) -> PartC
     """Look near the buckets of a thinned grid, on the full one."""
     fine = [np.unique(np.append(part.groups.needs[:, v], part.top[v : v + 1])) for v in range(buckets.shape[1])]
     for _ in range(_REFINEMENTS):
-        near: Corners = corners_of(part.groups, near_edges(fine, buckets, _REACH), part.top, part.seconds, part.allowed)
+        near = corners_of(part.groups, near_edges(fine, buckets, _REACH), part.top, part.seconds, part.allowed)
         places = [int(np.flatnonzero((near.buckets == b).all(axis=1))[0]) for b in buckets]
-        better = improved(near.cover, np.array(places))
+        better = Search(near.cover).improved(np.array(places))
         if not better.cost < cost * (1 - PROVEN):
             break
         buckets, cost = near.buckets[better.corners], better.cost
