@@ -92,7 +92,8 @@ def read_declarations(model: Model, options: BuildOptions) -> Declared:
     """
     dims = Signature(model_inputs(model), ()).input_dims
     profiles = profiles_from_options(options.shapes, dims)
-    traffic = traffic_for(options.plan, dims)
+    symbols = Signature(model_inputs(model), ()).symbols
+    traffic = traffic_for(options.plan, symbols)
     for target in options.targets:
         if backend_for_target(target).needs_ranges:
             require_closed(closed_by(profiles, traffic), target)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from trtc.profiles.cost import CostModel, HeldOut
+from trtc.profiles.cost import CostModel
+from trtc.profiles.cost_fit import held_out, measured_cost, monotone_grid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -162,18 +163,13 @@ def measure_cost(
     apart = _apart(axes, traffic, set(times.by_point))
     _rounds(times, [*points, *apart], np.random.default_rng(options.seed), lambda: spent(1.0))
     kept = {point: without_outliers(values) for point, values in times.by_point.items()}
-    shape = tuple(map(tuple, grid))
-    mended = monotone_grid(shape, [statistics.median(kept[point]) for point in points])
-    model = CostModel(tuple(axis.symbol for axis in axes), shape, tuple(mended), "measured")
-    errors = [
-        abs(float(model.seconds([point])[0]) - seconds) / seconds
-        for point in apart
-        if point in kept and (seconds := statistics.median(kept[point])) > 0
-    ]
-    held_out = HeldOut(len(errors), statistics.median(errors), max(errors)) if errors else None
+    medians = np.array([statistics.median(kept[point]) for point in points]).reshape([len(sizes) for sizes in grid])
+    model = measured_cost([axis.symbol for axis in axes], grid, medians)
+    seen = [point for point in apart if point in kept]
+    error = held_out(model, seen, [statistics.median(kept[point]) for point in seen]) if seen else None
     runs = sum(map(len, times.by_point.values()))
     return MeasuredCost(
-        replace(model, held_out=held_out),
+        replace(model, held_out=error),
         runs,
         runs - sum(map(len, kept.values())),
         statistics.median(_spread(kept[point]) for point in points),
@@ -206,12 +202,9 @@ def analytic_cost(axes: Sequence[Axis], seconds: Callable[[Point], float], point
         points: of each axis, at most.
     """
     grid = tuple(_even(axis, points) for axis in axes)
-    return CostModel(
-        tuple(axis.symbol for axis in axes),
-        grid,
-        tuple(monotone_grid(grid, [seconds(point) for point in product(*grid)])),
-        "analytic",
-    )
+    table = np.array([seconds(point) for point in product(*grid)]).reshape([len(sizes) for sizes in grid])
+    costs = monotone_grid(table)
+    return CostModel(tuple(axis.symbol for axis in axes), grid, tuple(map(float, costs.ravel())), "analytic")
 
 
 def _even(axis: Axis, points: int) -> tuple[int, ...]:
@@ -279,12 +272,3 @@ def _spread(values: Sequence[float]) -> float:
         return 0.0
     low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
     return (high - low) / middle if middle else 0.0
-
-
-def monotone_grid(grid: tuple[tuple[int, ...], ...], seconds: Sequence[float]) -> list[float]:
-    table = np.asarray(seconds, float).reshape([len(a) for a in grid])
-    up, down = table.copy(), table.copy()
-    for axis in range(table.ndim):
-        up = np.maximum.accumulate(up, axis)
-        down = np.flip(np.minimum.accumulate(np.flip(down, axis), axis), axis)
-    return [float(v) for v in ((up + down) / 2).ravel()]

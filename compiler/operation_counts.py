@@ -33,10 +33,9 @@ NOMINAL_NODE_S = 2e-6
 """Of one core of a server processor, to the nearest round number; only their proportions matter here."""
 _FREE = frozenset(["Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Shape", "Constant", "Size"])
 """Operators that move nothing."""
-_COSTLY = {
-    **{"Exp": 8, "Erf": 12, "Tanh": 12, "Sigmoid": 10, "Softmax": 14, "LogSoftmax": 14, "Gelu": 16, "Pow": 8},
-    **{"Sqrt": 4, "Div": 2, "LayerNormalization": 8, "Log": 8, "Sin": 10, "Cos": 10, "HardSwish": 4},
-}
+_COSTLY = dict.fromkeys(["Exp", "Pow", "Log", "LayerNormalization", "Sin", "Cos"], 8)
+_COSTLY |= dict.fromkeys(["Erf", "Tanh", "Sigmoid", "Softmax", "LogSoftmax", "Gelu"], 12)
+_COSTLY |= dict.fromkeys(["Sqrt", "Div", "HardSwish"], 4)
 """Operations for one element of the output; 1 for any other."""
 
 

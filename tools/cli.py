@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
 VERBS = {
     "build": "Compile a model into a bundle.",
+    "plan": "Find the profiles that serve given traffic best.",
     "run": "Run a bundle.",
     "inspect": "Show what a model takes, or what a bundle holds.",
     "verify": "Compare the engines of a bundle with its model.",
     "check": "Say what a build would support and refuse.",
     "doctor": "Show what this machine offers.",
 }
-NOT_YET = frozenset(["plan", "bench", "compare", "diff", "serve"])
+NOT_YET = frozenset(["bench", "compare", "diff", "serve"])
 """Verbs that other tools have, or that the design names."""
 ENVIRONMENT = 4
 INTERNAL = 70

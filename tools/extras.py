@@ -10,7 +10,10 @@ _INSTALL = {
     "onnxruntime": "pip install 'trtc[cpu]'",
     "ml_dtypes": "pip install 'trtc[cpu]'",
     "google": "pip install 'trtc[cpu]'",  # protobuf, which onnx brings
-    "tokenizers": "pip install 'trtc[examples]'",
+    "tokenizers": "pip install 'trtc[report]'",
+    "matplotlib": "pip install 'trtc[report]'",
+    "pyarrow": "pip install 'trtc[report]'",
+    "scipy": "pip install 'trtc[report]'",
 }
 
 
