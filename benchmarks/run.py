@@ -8,11 +8,19 @@ from pathlib import Path
 import loading
 import memory
 import overhead
+import planning
 import sizes
 import threads
 from measuring import Report
 
-ALL = {"overhead": overhead, "sizes": sizes, "loading": loading, "memory": memory, "threads": threads}
+ALL = {
+    "overhead": overhead,
+    "sizes": sizes,
+    "loading": loading,
+    "memory": memory,
+    "threads": threads,
+    "planning": planning,
+}
 
 
 def main() -> None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from trtc.compiler.samples import Samples
     from trtc.compiler.signature import SignatureResult
     from trtc.profiles import Profile
-    from trtc.profiles.traffic import Traffic
+    from trtc.profiles.traffic_files import Reading
 
 
 _ONE_EVALUATION = 1 / 30
@@ -60,7 +60,7 @@ class Declared:
     profiles: tuple[Profile, ...]
     samples: Samples | None
     val_ranges: dict[str, tuple[float, float]]
-    traffic: Traffic | None = None
+    traffic: Reading | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +90,13 @@ def read_declarations(model: Model, options: BuildOptions) -> Declared:
     Raises:
         UsageError: for unknown names, contradictory ranges, samples that cannot be read, unknown targets.
     """
-    dims = Signature(model_inputs(model), ()).input_dims
+    inputs = Signature(model_inputs(model), ())
+    dims = inputs.input_dims
     profiles = profiles_from_options(options.shapes, dims)
-    symbols = Signature(model_inputs(model), ()).symbols
-    traffic = traffic_for(options.plan, symbols)
+    traffic = traffic_for(options.plan, inputs)
     for target in options.targets:
         if backend_for_target(target).needs_ranges:
-            require_closed(closed_by(profiles, traffic), target)
+            require_closed(closed_by(profiles, traffic and traffic.traffic), target)
     pad_rules(options.pads, options.fills, dims, accept_error=options.accept_padding_error)
     derived_inputs(options.derives, dims)
     known = SampleOptions(known_inputs=frozenset(spec.name for spec in model_inputs(model)))

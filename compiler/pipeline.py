@@ -102,7 +102,7 @@ def build_key(model: Model, declared: Declared, options: BuildOptions) -> str:
             "val_ranges": {name: list(bounds) for name, bounds in declared.val_ranges.items()},
             "tolerance": [options.atol, options.rtol],
             "seed": options.seed,
-            "traffic": declared.traffic and [declared.traffic.digest, options.plan.asked],
+            "traffic": declared.traffic and [declared.traffic.traffic.digest, options.plan.asked],
             "run": [options.mode, options.measure_s, options.verify_s],
             "versions": {**library_versions(), "trtc": _version("trtc"), "code": _code_digest()},
             "host": [host.system, host.architecture, host.cpu_features],

@@ -71,5 +71,5 @@ def plan_model(model_path: Path, options: BuildOptions, progress: Progress | Non
             analysis.plan,
             analysis.planning,
             (analysis.found.evidence, *evidence),
-            (*model.notes, *recorded.notes, *analysis.planning.result.notes),
+            (*model.notes, *recorded.notes),
         )

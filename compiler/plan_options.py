@@ -24,6 +24,7 @@ class PlanOptions:
         traffic: files to read it from; empty where the options state the profiles.
         tokenizer: for text files: sizes are counted in its tokens.
         text_symbol: the symbol that lengths of texts are sizes of; empty where the model has one symbol only.
+        max_tokens: texts are cut to this many, as the program that serves them does; 0 for no limit.
         max_profiles: at most this many.
         align: buckets of a symbol are multiples of this.
         rare: what happens to rare sizes: see ``PlanRequest``.
@@ -37,6 +38,7 @@ class PlanOptions:
     traffic: tuple[Path, ...] = ()
     tokenizer: Path | None = None
     text_symbol: str = ""
+    max_tokens: int = 0
     max_profiles: int = 8
     align: dict[str, int] = field(default_factory=dict)
     rare: Rare = "cover"

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from trtc.engines.manifest import Mode
     from trtc.profiles.plan_values import PlanResult
     from trtc.profiles.traffic import Traffic
+    from trtc.profiles.traffic_files import Reading
 
 _WAYS_SHARE, _GRID_SHARE = 0.2, 0.5
 """Parts of the time for measuring: which threads, the cost grid; the rest compares exact with padded."""
@@ -85,7 +86,7 @@ class Planning:
         )
 
 
-def planned(model: Model, analysis: Analysis, traffic: Traffic, setting: Setting) -> Analysis:
+def planned(model: Model, analysis: Analysis, reading: Reading, setting: Setting) -> Analysis:
     """Replace the ladder of an analysis by the best one for this traffic.
 
     Padding is proven inside the bounds first: what is refused here stops the build. It has to be proven again for the
@@ -94,7 +95,7 @@ def planned(model: Model, analysis: Analysis, traffic: Traffic, setting: Setting
     Args:
         model: that is built.
         analysis: with the profile that bounds what is served.
-        traffic: as read.
+        reading: the traffic, as read.
         setting: of the build.
 
     Returns:
@@ -106,10 +107,14 @@ def planned(model: Model, analysis: Analysis, traffic: Traffic, setting: Setting
         ModelError: when the model does not run at a size of the traffic.
         CheckError: when no ladder satisfies a budget.
     """
-    bounds = Bounds.of(analysis, traffic, setting)
+    for note in reading.notes:
+        setting.progress.note(note)
+    bounds = Bounds.of(analysis, reading.traffic, setting)
     analysis = with_ladder(_without_idle_rules(analysis, bounds, setting), Ladder((bounds.profile,)))
     prove(with_ladder(analysis, Ladder((bounds.trial,))), setting)
     planning = _planning(model, analysis, bounds, setting)
+    for note in planning.result.notes:
+        setting.progress.note(note)
     return replace(with_ladder(analysis, planning.result.ladder), planning=planning)
 
 

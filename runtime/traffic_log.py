@@ -158,7 +158,7 @@ class TrafficLog:
         return [_line(sizes, count) for sizes, count in by_sizes.items()], unread
 
     def _sizes(self, shapes: Shapes) -> tuple[tuple[str, int], ...] | None:
-        """Read the symbols; None where shapes contradict the signature or each other."""
+        """Read the symbols; None where shapes contradict the signature or each other, or nothing is asked for."""
         sizes: dict[str, int] = {}
         for spec, shape in zip(self._specs, shapes, strict=True):
             dims = spec.dims or ()
@@ -167,7 +167,7 @@ class TrafficLog:
             for dim, size in zip(dims, shape, strict=True):
                 if (sizes.setdefault(dim, size) if isinstance(dim, str) else dim) != size:
                     return None
-        return tuple(sorted(sizes.items()))
+        return tuple(sorted(sizes.items())) if all(sizes.values()) else None
 
     def _append(self, text: str) -> None:
         """Append whole lines under the file's lock; cut off what a killed writer left of a line first."""

@@ -150,10 +150,10 @@ def _fit(bundle: Path, model: Path | None, given: dict[str, Any], shown: _Shown)
     if model is not None or shown.output is not None or shown.page is not None:
         raise UsageError("--from-bundle compares a bundle with traffic; leave the model, -o and --html out")
     manifest = read_manifest(bundle)
-    traffic = traffic_for(plan_options_from(given), manifest.signature.symbols)
-    if traffic is None:
+    reading = traffic_for(plan_options_from(given), manifest.signature)
+    if reading is None:
         raise AssertionError("--traffic was looked for before")
-    fit = fit_of(manifest, traffic)
+    fit = fit_of(manifest, reading.traffic)
     if shown.as_json:
         print_json(FIT_SCHEMA, {"bundle": str(bundle), **fit.fields()})
     elif not shown.quiet:

@@ -19,6 +19,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 _ONLY_WITH_TRAFFIC = {
     "tokenizer": "--tokenizer",
     "text_symbol": "--text-symbol",
+    "max_tokens": "--max-tokens",
     "max_profiles": "--max-profiles",
     "align": "--align",
     "rare": "--rare",
@@ -40,6 +41,8 @@ def traffic_options(command: F) -> F:
         click.option("--tokenizer", type=click.Path(path_type=Path), metavar="FILE",
                      help="tokenizer.json that counts the lengths of texts."),
         click.option("--text-symbol", metavar="SYMBOL", help="The symbol that lengths of texts are sizes of."),
+        click.option("--max-tokens", type=click.IntRange(1), metavar="N",
+                     help="Texts are cut to N tokens, as the program that serves them does."),
         click.option("--max-profiles", type=click.IntRange(1, 256), metavar="K",
                      help=f"At most this many profiles.  [default: {default.max_profiles}]"),
         click.option("--align", multiple=True, metavar="SYMBOL=N", help="Buckets are multiples of N; repeat."),

@@ -15,6 +15,7 @@ import pytest
 
 from trtc.engines.signature import Signature, TensorSpec
 from trtc.profiles import HostError, RequestError, UsageError
+from trtc.profiles.traffic_files import ReadOptions, read_traffic
 from trtc.runtime import SessionClosedError, TrafficWarning, load, traffic_log
 from trtc.runtime.traffic_log import TrafficLog
 
@@ -53,11 +54,21 @@ def test_requests_are_counted_by_the_sizes_of_their_symbols(path):
 def test_lists_count_and_what_says_no_sizes_is_lost_but_counted_as_such(path):
     log = TrafficLog(path, PAIR)
     log.note({"ids": [[1, 2, 3]], "mask": [[1, 1, 1]]})
-    for odd in ({}, None, {"ids": np.zeros(3)}, {"ids": [[1], [1, 2]]}):
+    for odd in ({}, None, {"ids": np.zeros(3)}, {"ids": [[1], [1, 2]]}, feeds(0, 5)):
         log.note(odd)
     log.flush()
     assert counts(path) == {(("batch", 1), ("seq", 3)): 1}
-    assert log.lost == 4
+    assert log.lost == 5
+
+
+def test_the_file_is_what_plans_read(path):
+    log = TrafficLog(path, PAIR)
+    for rows, length in [(1, 7), (2, 9), (1, 7)]:
+        log.note(feeds(rows, length))
+    log.flush()
+    traffic = read_traffic([path], ReadOptions(symbols=("batch", "seq"))).traffic
+    assert traffic.sizes.tolist() == [[1, 7], [2, 9]]
+    assert traffic.weights.tolist() == [2, 1]
 
 
 def test_symbols_on_several_inputs_are_read_from_all_of_them(path):
@@ -93,12 +104,12 @@ def test_a_killed_process_leaves_whole_lines_and_loses_only_what_was_not_due(pat
         "from trtc.engines.signature import Signature, TensorSpec\n"
         "t.FLUSH_S = 0\n"
         "log = t.TrafficLog(sys.argv[1], Signature((TensorSpec('x', 'float', ('n',)),), ()))\n"
-        "for n in range(200):\n    log.note({'x': np.zeros(n)})\n"
+        "for n in range(1, 201):\n    log.note({'x': np.zeros(n)})\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     done = subprocess.run([sys.executable, "-c", child, path], check=False)
     assert done.returncode == -signal.SIGKILL
-    assert counts(path) == {(("n", n),): 1 for n in range(200)}
+    assert counts(path) == {(("n", n),): 1 for n in range(1, 201)}
 
 
 def test_several_logs_and_threads_share_one_file_without_losing_a_request(path, monkeypatch):
@@ -108,7 +119,7 @@ def test_several_logs_and_threads_share_one_file_without_losing_a_request(path, 
 
     def work(log, seed):
         for i in range(150):
-            log.note(feeds(1 + seed % 2, i % 9))
+            log.note(feeds(1 + seed % 2, 1 + i % 9))
 
     threads = [threading.Thread(target=work, args=(logs[i % 2], i)) for i in range(4)]
     for thread in threads:
@@ -138,7 +149,7 @@ def test_memory_is_bounded_when_every_request_has_another_size(path, monkeypatch
     monkeypatch.setattr(traffic_log, "MAX_SHAPES", 16)
     log = TrafficLog(path, PAIR)
     for i in range(100):
-        log.note(feeds(1, i))
+        log.note(feeds(1, 1 + i))
         assert len(log._counts) <= 16
     log.flush()
     assert sum(counts(path).values()) == 100
