@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from trtc.compiler.model import Model
     from trtc.compiler.options import BuildOptions, Setting
+    from trtc.compiler.plan_build import FromFile
     from trtc.compiler.planning import Planning
     from trtc.compiler.reference import Reference
     from trtc.compiler.samples import Samples
@@ -73,7 +74,7 @@ class Analysis:
         references: what to compare with; the first is fast.
         found: what runs told about the model.
         unavailable: why onnx's evaluator is not among the references; empty when it is.
-        planning: where the ladder came from traffic; None where a person chose it.
+        planning: where the ladder came from traffic or a plan file; None where the options state it.
     """
 
     plan: Plan
@@ -81,7 +82,7 @@ class Analysis:
     references: tuple[Reference, ...]
     found: SignatureResult
     unavailable: str
-    planning: Planning | None = None
+    planning: Planning | FromFile | None = None
 
 
 def read_declarations(model: Model, options: BuildOptions) -> Declared:
@@ -92,11 +93,12 @@ def read_declarations(model: Model, options: BuildOptions) -> Declared:
     """
     inputs = Signature(model_inputs(model), ())
     dims = inputs.input_dims
-    profiles = profiles_from_options(options.shapes, dims)
+    plan = options.plan.plan
+    profiles = profiles_from_options(options.shapes, dims) if plan is None else plan.ladder.profiles
     traffic = traffic_for(options.plan, inputs)
     for target in options.targets:
         if backend_for_target(target).needs_ranges:
-            require_closed(closed_by(profiles, traffic and traffic.traffic), target)
+            require_closed(closed_by(profiles, None if traffic is None else traffic.traffic), target)
     pad_rules(options.pads, options.fills, dims, accept_error=options.accept_padding_error)
     derived_inputs(options.derives, dims)
     known = SampleOptions(known_inputs=frozenset(spec.name for spec in model_inputs(model)))

@@ -16,7 +16,7 @@ from trtc.compiler.cache_key import key_of
 from trtc.compiler.construct import construct
 from trtc.compiler.importer import load_model
 from trtc.compiler.options import Recorded, Setting, Silent
-from trtc.compiler.planning import planned
+from trtc.compiler.plan_build import settled
 from trtc.compiler.prove import prove
 from trtc.engines.host import this_host
 from trtc.engines.manifest import SCHEMA, BuildRecord, Manifest, Source
@@ -103,6 +103,7 @@ def build_key(model: Model, declared: Declared, options: BuildOptions) -> str:
             "tolerance": [options.atol, options.rtol],
             "seed": options.seed,
             "traffic": declared.traffic and [declared.traffic.traffic.digest, options.plan.asked],
+            "plan": [options.plan.plan, options.plan.frozen],
             "run": [options.mode, options.measure_s, options.verify_s],
             "versions": {**library_versions(), "trtc": _version("trtc"), "code": _code_digest()},
             "host": [host.system, host.architecture, host.cpu_features],
@@ -130,8 +131,7 @@ def _build(model: Model, declared: Declared, key: str, setting: Setting) -> Buil
     recorded = Recorded(setting.progress)
     setting = replace(setting, progress=recorded)
     analysis = analyse(model, declared, setting)
-    if declared.traffic is not None:
-        analysis = planned(model, analysis, declared.traffic, setting)
+    analysis = settled(model, analysis, declared, setting)
     evidence = (analysis.found.evidence, *prove(analysis, setting))
     made = construct(model, analysis, evidence, setting)
     proto = model.proto

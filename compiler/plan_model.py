@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from trtc.compiler.analysis import analyse, read_declarations
 from trtc.compiler.importer import load_model
 from trtc.compiler.options import Recorded, Setting, Silent
-from trtc.compiler.planning import planned
+from trtc.compiler.planning import Planning, planned
 from trtc.compiler.prove import prove
 from trtc.engines.host import this_host
 from trtc.profiles import UsageError
@@ -18,7 +18,6 @@ from trtc.profiles import UsageError
 if TYPE_CHECKING:
     from trtc.compiler.options import BuildOptions, Progress
     from trtc.compiler.plan import Plan
-    from trtc.compiler.planning import Planning
     from trtc.engines.manifest import Evidence
 
 
@@ -64,8 +63,8 @@ def plan_model(model_path: Path, options: BuildOptions, progress: Progress | Non
         setting = Setting(options, Path(work), options.threads or this_host().threads, recorded)
         analysis = planned(model, analyse(model, declared, setting), declared.traffic, setting)
         evidence = prove(analysis, setting)
-        if analysis.planning is None:
-            raise AssertionError("planned() returned an analysis without a plan")
+        if not isinstance(analysis.planning, Planning):
+            raise TypeError("planned() returned an analysis without a plan")
         return PlannedModel(
             model.sha256,
             analysis.plan,

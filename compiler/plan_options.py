@@ -7,6 +7,7 @@ from pathlib import Path  # noqa: TC003 (a field of a frozen value)
 from typing import TYPE_CHECKING
 
 from trtc.profiles import Profile, Range
+from trtc.profiles.plan_file import PlanFile  # noqa: TC001 (as above)
 from trtc.profiles.plan_values import Rare  # noqa: TC001 (as above)
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ class PlanOptions:
         refuse_share: of the requests, where ``rare`` is ``refuse``.
         max_slot_bytes: planned memory that one call may need; None for no limit.
         within: a shorter ladder is taken when it costs at most this share more than the cheapest.
-        plan: a plan file to build; None for none.
-        frozen: build exactly what the plan file says, or say what no longer holds.
+        plan: a plan to build; None for none.
+        frozen: build exactly what the plan says, or say what no longer holds.
     """
 
     traffic: tuple[Path, ...] = ()
@@ -45,7 +46,7 @@ class PlanOptions:
     refuse_share: float = 0.0
     max_slot_bytes: int | None = None
     within: float = 0.02
-    plan: Path | None = None
+    plan: PlanFile | None = None
     frozen: bool = False
 
     @property

@@ -268,7 +268,7 @@ def _planning(model: Model, analysis: Analysis, bounds: Bounds, setting: Setting
         run = analytic_seconds(model, analysis.subject.values, bounds.fixed)
         symbols = bounds.traffic.symbols
         model_s = analytic_cost(bounds.axes, lambda point: run(dict(zip(symbols, point, strict=True))))
-        result = plan_ladder(bounds.traffic, model_s, request)
+        result = _whole(plan_ladder(bounds.traffic, model_s, request), bounds)
         return Planning(bounds.traffic, request, result, CostRecord(model=model_s), target, None)
     opener = open_provisional(model, analysis, setting, target)
     setting.progress.stage("measuring which threads serve this traffic")
@@ -277,13 +277,22 @@ def _planning(model: Model, analysis: Analysis, bounds: Bounds, setting: Setting
     setting.progress.stage("measuring what sizes cost")
     cost = _measured_cost(opener, analysis, bounds, setting, way)
     setting.progress.stage("planning the ladder")
-    result = plan_ladder(bounds.traffic, cost.model, request)
+    result = _whole(plan_ladder(bounds.traffic, cost.model, request), bounds)
     record = CostRecord(model=cost.model, threads=way.threads, runs=cost.runs, refused=cost.refused, spread=cost.spread)
     planning = Planning(bounds.traffic, request, result, record, target, None)
     if backend.needs_ranges:
         return planning  # an engine for other profiles runs otherwise: the one that is built is measured
     final = with_ladder(analysis, result.ladder)
     return replace(planning, measured=_compared(opener, final, bounds, setting, first))
+
+
+def _whole(result: PlanResult, bounds: Bounds) -> PlanResult:
+    """Give every profile the ranges of the symbols that the traffic does not speak of."""
+    profiles = tuple(
+        Profile(p.name, {s: p.ranges.get(s, r) for s, r in bounds.profile.ranges.items()})
+        for p in result.ladder.profiles
+    )
+    return replace(result, ladder=Ladder(profiles, result.ladder.cost_s))
 
 
 def request_for(analysis: Analysis, bounds: Bounds, setting: Setting) -> PlanRequest:

@@ -75,12 +75,17 @@ def build(  # the positional mark keeps options of any name apart from the conte
     from trtc.compiler.pipeline import build as run_build
 
     as_json, quiet = given.pop("as_json"), given.pop("quiet")
+    options = options_from(ctx, given)
+    if given["plan_file"] is not None:
+        from trtc.compiler.plan_build import options_with_plan
+
+        options = options_with_plan(given["plan_file"], options, frozen=given["frozen"])
     source = model_path(model, onnx)
     target = output or source.with_suffix(".trtc")
     refuse_output(target, source)
     progress = Progress(quiet=quiet or as_json)
     try:
-        report = run_build(source, target, options_from(ctx, given), progress)
+        report = run_build(source, target, options, progress)
     except BaseException:
         progress.drop()
         raise

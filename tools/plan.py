@@ -91,9 +91,9 @@ def _plan(source: Path, options: BuildOptions, shown: _Shown) -> None:
     if shown.page is not None:
         write_page(view, shown.page)
     if shown.output is not None:
-        from trtc.compiler.plan_build import plan_file_of
+        from trtc.compiler.plan_build import plan_file_text
 
-        shown.output.write_text(plan_file_of(made, options))
+        shown.output.write_text(plan_file_text(made, options), encoding="utf-8")
     if shown.as_json:
         print_json(SCHEMA, {"path": None if shown.output is None else str(shown.output), **view.fields()})
     elif not shown.quiet:

@@ -89,7 +89,7 @@ def plan_options_from(given: Mapping[str, Any]) -> PlanOptions:
         used["rare"] = used["rare"].replace("-", "_")
     if (used.get("rare") == "refuse") != (used.get("refuse_share", 0) > 0):
         raise UsageError("--rare refuse and --refuse-share go together, such as --rare refuse --refuse-share 0.001")
-    return PlanOptions(traffic=traffic, plan=plan, frozen=frozen, **used)
+    return PlanOptions(traffic=traffic, **used)
 
 
 def _aligned(text: str) -> tuple[str, int]:
