@@ -64,11 +64,13 @@ class Effort:
 QUICK = Effort(requests=24, rounds=3, measure_s=10.0, random=500)
 
 
-def measure(report: Report, effort: Effort | None = None) -> None:
-    """Add the figures of every trace."""
+def measure(report: Report, effort: Effort | None = None, only: str = "") -> None:
+    """Add the figures of every trace, or of those whose name holds a text."""
     effort = effort or Effort()
     console = Console(highlight=False, markup=False, stderr=True)
     for trace in traces():
+        if only not in trace.name:
+            continue
         console.print(f"\n{trace.name}: {len(trace.sizes)} requests; {trace.note}")
         with tempfile.TemporaryDirectory() as work:
             folder = Path(work)
@@ -83,7 +85,7 @@ def measure(report: Report, effort: Effort | None = None) -> None:
 def _planned(trace: Trace, folder: Path, effort: Effort) -> Path:
     bundle = folder / "planned.trtc"
     plan = PlanOptions(traffic=(trace.write(folder),), max_profiles=K, within=0.0)
-    build(trace.model, bundle, trace.options(plan=plan, measure_s=effort.measure_s, verify_s=5.0))
+    build(trace.model, bundle, trace.options(plan=plan, measure_s=effort.measure_s))
     return bundle
 
 
@@ -159,7 +161,7 @@ def _replayed(report: Report, console: Console, trace: Trace, bundle: Path, effo
     """Replay the trace through bundles of other ladders and modes."""
     manifest = read_manifest(bundle)
     cost, execution = _cost(manifest), manifest.execution
-    peak = max(MOST_TOKENS, max(trace.sizes)) if "input_ids=0" in trace.fills else max(trace.sizes)
+    peak = max(MOST_TOKENS, *trace.sizes) if "input_ids=0" in trace.fills else max(trace.sizes)
     doubling = [n for n in (2**i for i in range(3, 12)) if n < peak]
     one = _like(manifest.ladder, bucket_ladder([trace.symbol], np.array([[peak]]), cost))
     powers = _like(manifest.ladder, bucket_ladder([trace.symbol], np.array([[n] for n in [*doubling, peak]]), cost))
@@ -217,7 +219,7 @@ def _predicted(report: Report, trace: Trace, bundle: Path, sizes: list[int], eff
     )  # fmt: skip
 
 
-def _choice(  # noqa: PLR0913 (a table of one trace)
+def _choice(  # noqa: PLR0913, PLR0917 (a table of one trace)
     report: Report,
     console: Console,
     trace: Trace,
@@ -307,10 +309,11 @@ def main() -> None:
     """Run alone."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer requests and rounds: to see that it works")
+    parser.add_argument("--trace", default="", help="only traces whose name holds this")
     parser.add_argument("--json", type=Path, default=Path("out/planning.json"), help="where to write the figures")
     given = parser.parse_args()
     report = Report()
-    measure(report, QUICK if given.quick else None)
+    measure(report, QUICK if given.quick else None, given.trace)
     report.show()
     report.write(given.json)
     print(f"figures written to {given.json}")

@@ -318,6 +318,7 @@ def request_for(analysis: Analysis, bounds: Bounds, setting: Setting) -> PlanReq
         rare=plan.rare,
         refuse_share=plan.refuse_share,
         arena_bytes=arena,
+        within=plan.within,
     )
 
 

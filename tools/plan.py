@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,14 +73,24 @@ class _Shown:
     def __init__(self, as_json: bool, quiet: bool, output: Path | None, page: Path | None) -> None:  # noqa: FBT001
         self.as_json, self.quiet, self.output, self.page = as_json, quiet, output, page
 
+    @property
+    def places(self) -> list[Path]:
+        """Files that will be written."""
+        return [place for place in (self.output, self.page) if place is not None]
+
+    def refuse_places(self, source: Path) -> None:
+        """Say now what could only fail after minutes of measuring: places, and the library that draws."""
+        for place in self.places:
+            refuse_place(place, source)
+        if self.page is not None:
+            import_module("matplotlib")
+
 
 def _plan(source: Path, options: BuildOptions, shown: _Shown) -> None:
     from trtc.compiler.plan_model import plan_model
     from trtc.tools.plan_view import PlanView
 
-    for place in (shown.output, shown.page):
-        if place is not None:
-            refuse_place(place, source)
+    shown.refuse_places(source)
     progress = Progress(quiet=shown.quiet or shown.as_json)
     try:
         made = plan_model(source, options, progress)
@@ -98,9 +109,8 @@ def _plan(source: Path, options: BuildOptions, shown: _Shown) -> None:
         print_json(SCHEMA, {"path": None if shown.output is None else str(shown.output), **view.fields()})
     elif not shown.quiet:
         show_plan(view)
-        for place in (shown.output, shown.page):
-            if place is not None:
-                print_line(f"written: {place}")
+        for place in shown.places:
+            print_line(f"written: {place}")
 
 
 def show_plan(view: PlanView) -> None:
@@ -159,7 +169,6 @@ def _fit(bundle: Path, model: Path | None, given: dict[str, Any], shown: _Shown)
     elif not shown.quiet:
         show_fit(fit)
     if not fit.fits:
-        raise CheckError(
-            f"{bundle}: the ladder does not fit this traffic: {fit.refused:.2%} of the requests are refused, a rebuild "
-            f"would take {fit.gain:.1%} less; rebuild with --traffic"
-        )
+        parts = [f"{fit.refused:.2%} of the requests are refused"] if fit.refused else []
+        parts += [f"the others would take {fit.gain:.1%} less after a rebuild"] if fit.gain else []
+        raise CheckError(f"{bundle}: the ladder does not fit this traffic: {', '.join(parts)}; rebuild with --traffic")

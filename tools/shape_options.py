@@ -134,7 +134,7 @@ def options_from(ctx: click.Context, given: dict[str, Any]) -> BuildOptions:
     plan = plan_options_from(given)
     if given["measure_s"] is None:
         given["measure_s"] = MEASURE_S if plan.traffic else BuildOptions().measure_s
-    if given["mode"] == "bucket" and not given["pads"]:
+    if given["mode"] == "bucket" and not given["pads"] and given.get("plan_file") is None:
         raise UsageError(
             "--mode bucket needs --pad SYMBOL (and --fill INPUT=VALUE for its inputs): without it nothing may be "
             "padded; add it, or leave --mode out"

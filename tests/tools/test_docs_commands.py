@@ -29,13 +29,14 @@ def prepared(encoder: Path, good_request: Path, tmp_path: Path, monkeypatch: pyt
     """Work in the folder that the page speaks of."""
     shutil.copy(encoder, tmp_path / "model.onnx")
     shutil.copy(good_request, tmp_path / "request.npz")
+    (tmp_path / "traffic.jsonl").write_text('{"seq": 5, "count": 60}\n{"seq": 12, "count": 30}\n{"seq": 40}\n')
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.usefixtures("prepared")
 def test_the_commands_of_the_page_run_in_order(trtc, repository):
     listed = commands(repository / "docs" / "cli.md")
-    assert {line.split()[1] for line, _ in listed} == {"build", "run", "inspect", "verify", "check", "doctor"}
+    assert {line.split()[1] for line, _ in listed} == {"build", "plan", "run", "inspect", "verify", "check", "doctor"}
     for line, code in listed:
         program, *words = shlex.split(line)
         assert program == "trtc"
