@@ -10,10 +10,9 @@ _INSTALL = {
     "onnxruntime": "pip install 'trtc[cpu]'",
     "ml_dtypes": "pip install 'trtc[cpu]'",
     "google": "pip install 'trtc[cpu]'",  # protobuf, which onnx brings
-    "tokenizers": "pip install 'trtc[report]'",
+    "tokenizers": "pip install 'trtc[examples]'",
     "matplotlib": "pip install 'trtc[report]'",
-    "pyarrow": "pip install 'trtc[report]'",
-    "scipy": "pip install 'trtc[report]'",
+    "scipy": "pip install 'trtc[plan]'",
 }
 
 
