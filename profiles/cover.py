@@ -138,14 +138,29 @@ def relax(cover: Cover, search: Search, choice: Choice, rounds: int) -> Bound:
     return Bound(min(lower, choice.cost), kept, choice)
 
 
-def kept_corners(cover: Cover, bound: Bound) -> IntArray:
-    """Return the corners that could stand in a better choice than the best known, by their reduced costs."""
+def reduced(cover: Cover, bound: Bound) -> tuple[IntArray, FloatArray]:
+    """Leave out what cannot be part of a better choice than the best known, by reduced costs.
+
+    To open a corner instead of the last that the relaxation opens, or to serve a group above its price, raises the
+    bound by the difference; where that exceeds the best known cost it cannot help.
+
+    Returns:
+        The corners that are left, and the cost of each group at them, infinite for pairs that are left out.
+    """
     order, value = _relaxed(cover, bound.prices, len(bound.best.corners))
     earned = _earned(cover, bound.prices)
     room = bound.best.cost - value + CLOSED * abs(bound.best.cost)
-    may = earned - earned[order[-1]] <= room
+    opening = np.maximum(earned - earned[order[-1]], 0.0)
+    opening[order] = 0.0
+    may = opening <= room
     may[bound.best.corners] = True
-    return np.flatnonzero(may)
+    corners = np.flatnonzero(may)
+    cost = cover.cost[:, corners]
+    above = np.maximum(cost - bound.prices[:, None], 0.0) + opening[None, corners] > room
+    served = np.zeros(cost.shape, np.bool_)
+    best = np.searchsorted(corners, bound.best.corners)
+    served[np.arange(len(cost)), best[cost[:, best].argmin(axis=1)]] = True
+    return corners, np.where(above & ~served, np.inf, cost)
 
 
 def _relaxed(cover: Cover, prices: FloatArray, k: int) -> tuple[IntArray, float]:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trtc.profiles.cover import CLOSED, Bound, Cover, kept_corners
+from trtc.profiles.cover import CLOSED, Bound, Cover, reduced
 
 if TYPE_CHECKING:
     from trtc.profiles.traffic import FloatArray, IntArray
 
-MOST_PAIRS = 20_000
+MOST_PAIRS = 10_000
 """Pairs of a group and a corner that one programme may hold; above, the gap stays as the relaxation leaves it."""
 MOST_NODES = 2_000
 """Branches that the solver may look at: a limit on work, not on time, so that the result is the same everywhere."""
@@ -24,13 +24,12 @@ def can_prove() -> bool:
 
 
 def proven(cover: Cover, bound: Bound) -> Bound:
-    """Solve for as many corners as the best known choice has; corners that the bound rules out are left out.
+    """Solve for as many corners as the best known choice has; what the bound rules out is left out.
 
     Returns:
         The best choice and bound that are known now: the same as before where the programme would be too large.
     """
-    corners = kept_corners(cover, bound)
-    cost = cover.cost[:, corners]
+    corners, cost = reduced(cover, bound)
     if int(np.isfinite(cost).sum()) > MOST_PAIRS:
         return bound
     best = bound.best

@@ -74,11 +74,23 @@ def _choices(space: Space, cost: CostModel) -> list[PartChoice]:
         )
     room = space.most - len(parts) + 1
     found = [choice for choice in shared_out([solve_part(space, p, cost, room) for p in parts], space.most) if choice]
-    return [
-        choice
-        for i, choice in enumerate(found)
-        if np.isfinite(choice.cost) and (i == 0 or len(choice.buckets) > len(found[i - 1].buckets))
-    ]
+    if not found:
+        raise CheckError(_scarce(space))
+    return found
+
+
+def _scarce(space: Space) -> str:
+    """Say that no ladder of the allowed length covers the traffic within the arena's budget."""
+    peak = space.needs.max(axis=0)[None]
+    if space.arena is None:  # pragma: no cover - without a budget one profile takes everything
+        return f"no ladder of {space.most} profiles was found that covers the traffic"
+    need = float(space.arena.bytes_of(space.widened(peak))[0])
+    over = need - space.arena.limit_bytes
+    return (
+        f"no ladder of at most {space.most} profiles was found that covers the traffic with slots of "
+        f"{space.arena.limit_bytes:.0f} bytes; one profile for everything needs {need:.0f}, {over:.0f} more; allow "
+        "that, allow more profiles, or refuse rare sizes"
+    )
 
 
 def _ladder(space: Space, buckets: IntArray, cost: CostModel, request: PlanRequest) -> Ladder:

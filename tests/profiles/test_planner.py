@@ -57,8 +57,8 @@ def test_over_two_symbols_the_bound_holds_and_the_ladder_covers_everything(rows,
 
 def test_the_same_request_gives_the_same_plan():
     rng = np.random.default_rng(3)
-    traffic = traffic_from_rows(("batch", "seq"), rng.integers(1, 60, (300, 2)))
-    request = PlanRequest(max_profiles=4, padded=BOTH, align={"seq": 4})
+    traffic = traffic_from_rows(("batch", "seq"), rng.integers(1, 30, (60, 2)))
+    request = PlanRequest(max_profiles=3, padded=BOTH, align={"seq": 4})
     first, second = (plan_ladder(traffic, element_cost(("batch", "seq")), request) for _ in range(2))
     assert first == second
 
@@ -188,6 +188,15 @@ def test_a_budget_shortens_the_ladder():
 def test_a_budget_that_nothing_satisfies_says_by_how_much_and_what_would_do(request_, message):
     with pytest.raises(CheckError, match=message):
         plan_ladder(lengths(10, 30, 90), element_cost(("seq",)), request_)
+
+
+def test_a_slot_budget_that_needs_more_profiles_says_what_one_profile_takes():
+    traffic = traffic_from_rows(("batch", "seq"), [[1, 9], [9, 1]])
+    budget = ArenaBudget(20.0, lambda sizes: sizes.prod(axis=1).astype(np.float64))
+    with pytest.raises(CheckError, match=r"at most 1 profiles .* slots of 20 bytes; one .* needs 81, 61 more"):
+        plan_ladder(
+            traffic, element_cost(("batch", "seq")), PlanRequest(max_profiles=1, padded=BOTH, arena_bytes=budget)
+        )
 
 
 @pytest.mark.parametrize(

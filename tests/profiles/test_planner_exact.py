@@ -14,8 +14,8 @@ from trtc.profiles.plan_values import ArenaBudget, Budget
 from trtc.profiles.planner import PlanRequest, plan_ladder
 from trtc.profiles.traffic import Traffic, traffic_from_rows
 
-LARGEST = 8
-TOP = 12
+LARGEST = 6
+TOP = 9
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,9 @@ def best_by_trying(case: Case) -> float:
                 runs[j] = run
         if runs:
             paid[i, list(runs)] = traffic.weights[i] * case.cost.seconds(list(runs.values()))
-    ladders = (c for k in range(1, most + 1) for c in combinations(range(len(buckets)), k))
-    return min((float(paid[:, c].min(axis=1).sum()) for c in ladders), default=float("inf")) / traffic.total
+    ladders = (np.array(list(combinations(range(len(buckets)), k)), np.int64) for k in range(1, most + 1))
+    found = [paid[:, some].min(axis=2).sum(axis=0).min() for some in ladders if len(some)]
+    return float(min(found, default=float("inf"))) / traffic.total
 
 
 def all_buckets(case: Case) -> list[tuple[int | None, ...]]:
