@@ -57,8 +57,9 @@ def pick_table(ladder: Ladder, symbols: Sequence[str], padded: AbstractSet[str])
         padded: those that may be padded.
 
     Returns:
-        None where the pick is no table: a symbol that may be padded has an open range in one profile and not in all
-        others, or the same elements of padding depend on the size itself; or more than ``MOST_CELLS`` cells.
+        None where the rule has to be asked itself: profiles name different symbols; one of several has an open range
+        of a symbol that may be padded, whose padding then depends on the size; or there are more than ``MOST_CELLS``
+        cells.
     """
     if any(ladder.profiles[0].ranges.keys() != p.ranges.keys() for p in ladder.profiles):
         return None

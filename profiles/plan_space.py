@@ -71,6 +71,12 @@ def plan_space(traffic: Traffic, cost: CostModel, request: PlanRequest) -> Space
             that are not a multiple of the alignment, or a catch-all without a largest size.
         CheckError: when a budget allows no profile at all.
     """
+    missing = [symbol for symbol in cost.symbols if symbol not in traffic.symbols]
+    if missing:
+        raise UsageError(
+            f"the traffic says nothing about {', '.join(missing)}, only about {', '.join(traffic.symbols)}; "
+            "give the size of every symbol with each request"
+        )
     traffic = traffic.restricted(cost.symbols)
     _check_symbols(traffic.symbols, request)
     _check_limits(traffic, request)

@@ -44,7 +44,7 @@ def paragraphs(minilm_tokenizer_path):
     tokenizer = Tokenizer.from_file(str(minilm_tokenizer_path))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    texts = [text for _, topic in sorted(topics.items()) for text in topic.split("\n\n") if text.strip()]
+    texts = [text for _, topic in sorted(topics.items()) for text in topic.split("\n\n") if len(text.strip()) > 20]
     return traffic_from_rows(["seq"], [[min(len(found.ids), 512)] for found in tokenizer.encode_batch(texts)])
 
 
@@ -73,3 +73,5 @@ def test_waste_on_paragraphs_is_the_exact_optimum_at_every_length(paragraphs):
         ]
         assert point.waste == pytest.approx(1 - useful / least[count], abs=1e-12)
     assert [point.profiles for point in result.curve] == list(range(1, 17))
+    assert result.curve[7].waste == pytest.approx(0.19, abs=0.03)  # the texts change a little with each Python
+    assert result.curve[15].waste == pytest.approx(0.08, abs=0.03)
