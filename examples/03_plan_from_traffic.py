@@ -65,8 +65,10 @@ def show(made: PlannedModel) -> None:
         for profile, cost_s in zip(result.ladder.profiles, result.ladder.cost_s, strict=True)
     ]
     print_table("profiles", ("profile", "tokens", "one run at the bucket"), rows)
+    print_line()
     curve = [(p.profiles, seconds_text(p.expected_s), f"{p.waste:.1%}") for p in result.curve]
     print_table("lengths", ("profiles", "a request", "padding waste"), curve)
+    print_line()
     print_line(f"chosen: {result.reason}")
     if made.planning.measured is not None:
         print_line(f"runs: {made.planning.measured.execution.reason}")
