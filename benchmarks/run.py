@@ -9,6 +9,7 @@ import bench_overhead
 import loading
 import memory
 import overhead
+import planning
 import rtx_builds
 import sizes
 import threads
@@ -21,6 +22,7 @@ ALL = {
     "loading": loading,
     "memory": memory,
     "threads": threads,
+    "planning": planning,
     "rtx_builds": rtx_builds,
 }
 

@@ -9,12 +9,14 @@ import numpy as np
 
 from trtc.compiler.empty_sizes import why_not_empty
 from trtc.compiler.plan import Plan, merged_profiles, symbol_ranges_of, tightened
+from trtc.compiler.plan_options import closed_by
 from trtc.compiler.probes.subject import Subject
 from trtc.compiler.reference import Unavailable, onnx_evaluator, open_reference
 from trtc.compiler.repeatable import require_repeatable
 from trtc.compiler.samples import SampleOptions, load_samples
 from trtc.compiler.signature import SourceOptions, find_signature, model_inputs
 from trtc.compiler.tolerance import Tolerance
+from trtc.compiler.traffic_source import traffic_for
 from trtc.engines.signature import Signature
 from trtc.engines.target import parse_targets
 from trtc.profiles import Ladder, ModelError, Range
@@ -32,10 +34,13 @@ if TYPE_CHECKING:
 
     from trtc.compiler.model import Model
     from trtc.compiler.options import BuildOptions, Setting
+    from trtc.compiler.plan_build import FromFile
+    from trtc.compiler.planning import Planning
     from trtc.compiler.reference import Reference
     from trtc.compiler.samples import Samples
     from trtc.compiler.signature import SignatureResult
     from trtc.profiles import Profile
+    from trtc.profiles.traffic_files import Reading
 
 
 _ONE_EVALUATION = 1 / 30
@@ -50,11 +55,13 @@ class Declared:
         profiles: bound to the symbols of the model file.
         samples: real inputs, or None.
         val_ranges: lowest and highest value by input.
+        traffic: that the ladder is planned for; None where the options state it.
     """
 
     profiles: tuple[Profile, ...]
     samples: Samples | None
     val_ranges: dict[str, tuple[float, float]]
+    traffic: Reading | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,7 @@ class Analysis:
         references: what to compare with; the first is fast.
         found: what runs told about the model.
         unavailable: why onnx's evaluator is not among the references; empty when it is.
+        planning: where the ladder came from traffic or a plan file; None where the options state it.
     """
 
     plan: Plan
@@ -74,6 +82,7 @@ class Analysis:
     references: tuple[Reference, ...]
     found: SignatureResult
     unavailable: str
+    planning: Planning | FromFile | None = None
 
 
 def read_declarations(model: Model, options: BuildOptions) -> Declared:
@@ -82,16 +91,19 @@ def read_declarations(model: Model, options: BuildOptions) -> Declared:
     Raises:
         UsageError: for unknown names, contradictory ranges, samples that cannot be read, unknown targets.
     """
-    dims = Signature(model_inputs(model), ()).input_dims
-    profiles = profiles_from_options(options.shapes, dims)
+    inputs = Signature(model_inputs(model), ())
+    dims = inputs.input_dims
+    plan = options.plan.plan
+    profiles = profiles_from_options(options.shapes, dims) if plan is None else plan.ladder.profiles
+    traffic = traffic_for(options.plan, inputs)
     for target in parse_targets(options.targets):
         if target.needs_ranges:
-            require_closed(profiles, target.text)
+            require_closed(closed_by(profiles, None if traffic is None else traffic.traffic), target.text)
     pad_rules(options.pads, options.fills, dims, accept_error=options.accept_padding_error)
     derived_inputs(options.derives, dims)
     known = SampleOptions(known_inputs=frozenset(spec.name for spec in model_inputs(model)))
     samples = load_samples(options.samples, known) if options.samples else None
-    return Declared(profiles, samples, val_ranges(options.val_ranges))
+    return Declared(profiles, samples, val_ranges(options.val_ranges), traffic)
 
 
 def analyse(model: Model, declared: Declared, setting: Setting) -> Analysis:

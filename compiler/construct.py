@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from trtc.compiler.options import BuildOptions, Setting
     from trtc.compiler.plan import Plan
     from trtc.engines.build import BuiltEngine, ValueBounds
-    from trtc.engines.manifest import Evidence
+    from trtc.engines.manifest import CostRecord, Evidence
     from trtc.engines.protocol import Engine
     from trtc.engines.target import Target
 
@@ -80,28 +80,54 @@ def construct(model: Model, analysis: Analysis, evidence: tuple[Evidence, ...], 
         if not backend_named(target.backend).computes:
             records.append(record)
             continue
+        record = replace_fields(record, cost=_cost(analysis, target))
         if missing := why_not_here(built.requirements):
             progress.note(f"the engine for target {target.text} was not verified: {missing}")
             records.append(_unverified(record, missing, analysis, options))
             continue
-        opener = _Opener(target, built, record, analysis.plan)
+        opener = Opener(target, built, record, analysis.plan)
         verification = _verify(opener.open(1), analysis, padding, target.text, setting)
         record = replace_fields(record, verification=verification, verified=any(v.passed for v in verification))
         own = built.requirements.device != ""
-        if measured is None or own:
+        figures = _planned_figures(analysis, target)
+        if figures is None and (measured is None or own):
             progress.stage(f"measuring the engine for target {target.text}" if own else "measuring")
             wanted = MeasureOptions(options.mode, options.measure_s, setting.threads)
             figures = measure(opener.open, analysis.subject, analysis.plan.padding, wanted)
+        if figures is not None:
             record = replace_fields(record, execution=figures.execution if own else None)
             measured = measured or figures
-        if options.measure_s > 0 and not own:
+        if options.measure_s > 0 and measured is not None and not own:
             scratch = _scratch(opener, analysis, measured, setting.folder)
             record = replace_fields(record, memory=_memory(analysis, scratch))
         records.append(record)
     return Constructed(tuple(records), files, measured or Measured(_unmeasured(analysis, options), ()))
 
 
-class _Opener:
+def open_provisional(model: Model, analysis: Analysis, setting: Setting, target: Target) -> Opener:
+    """Build the engine of one target to measure with, before the ladder is known; nothing of it is kept.
+
+    Raises:
+        EngineError: the target refused the model.
+    """
+    work = setting.folder / "engine-to-measure"
+    work.mkdir()
+    built = _build(target, model, analysis, work, setting)
+    return Opener(target, built, _record(target, built, ()), analysis.plan)
+
+
+def _cost(analysis: Analysis, target: Target) -> CostRecord | None:
+    planning = analysis.planning
+    return planning.cost if planning is not None and planning.target == target.text else None
+
+
+def _planned_figures(analysis: Analysis, target: Target) -> Measured | None:
+    """How planning measured that this target runs; None where it did not."""
+    planning = analysis.planning
+    return planning.measured if planning is not None and planning.target == target.text else None
+
+
+class Opener:
     """Opens an engine from its built files, as the runtime will from a bundle."""
 
     def __init__(self, target: Target, built: BuiltEngine, record: EngineRecord, plan: Plan) -> None:
@@ -245,7 +271,7 @@ def _memory(analysis: Analysis, scratch: dict[str, int]) -> tuple[ProfileMemory,
     return tuple(found)
 
 
-def _scratch(opener: _Opener, analysis: Analysis, measured: Measured, folder: Path) -> dict[str, int]:
+def _scratch(opener: Opener, analysis: Analysis, measured: Measured, folder: Path) -> dict[str, int]:
     """Measure what the library holds inside, profile by profile from small to large."""
     trials = []
     rng = np.random.default_rng(0)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from trtc.compiler.probes.subject import reduced
+from trtc.compiler.ways import Way, race
 from trtc.engines.manifest import Execution
 from trtc.engines.memory import array_at, host_slot
 from trtc.engines.route import fill_input, plan_route
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from trtc.compiler.options import WantedMode
     from trtc.compiler.probes.subject import Subject
+    from trtc.compiler.ways import Outcome, Race
     from trtc.engines.manifest import Mode
     from trtc.engines.protocol import Call, Engine
     from trtc.profiles import PadRule, Profile
@@ -107,6 +109,40 @@ def measure(open_engine: OpenEngine, subject: Subject, rules: Sequence[PadRule],
     return Measured(execution, cost_s if all(cost_s) else ())
 
 
+def fastest(course: Race, modes: Sequence[Mode], ways: Sequence[tuple[int, int]], budget_s: float) -> Measured:
+    """Choose the mode, the slots and the threads that serve given requests fastest.
+
+    Args:
+        course: the requests, and what runs them.
+        modes: to choose from.
+        ways: calls at once and threads each, to choose from.
+        budget_s: seconds for measuring.
+    """
+    outcome = race(course, [Way(slots, threads, mode) for slots, threads in ways for mode in modes], budget_s)
+    best = outcome.best
+    execution = Execution(
+        mode=best.mode,
+        slots=best.slots,
+        threads=best.threads,
+        reason=_reason(outcome, modes, len(course.sizes)),
+        measured=outcome.figures,
+    )
+    return Measured(execution, course.subject.ladder.cost_s)
+
+
+def _reason(outcome: Outcome, modes: Sequence[Mode], count: int) -> str:
+    best = outcome.best
+    text = (
+        f"{best.slots} call{'s' * (best.slots != 1)} at once, {best.threads} thread{'s' * (best.threads != 1)} each, "
+        f"served {outcome.rates[best]:.1f} requests/s of this traffic ({count} sizes)"
+    )
+    other = outcome.best_of("bucket" if best.mode == "exact" else "exact")
+    if other is not None:
+        said = "padded to the bucket" if other.mode == "bucket" else "at exact sizes"
+        return f"{text}; {said} at most {outcome.rates[other]:.1f}"
+    return f"{text}; no other mode was tried" if len(modes) == 1 else text
+
+
 def _mode_from(exact_s: float, bucket_s: float) -> tuple[Mode, str]:
     """Decide from seconds; both 0 where nothing may be padded."""
     if not bucket_s:
@@ -172,7 +208,7 @@ def _choose_threads(open_engine: OpenEngine, subject: Subject, options: MeasureO
     sizes = _typical_sizes(subject)
     if allowed == 1 or sizes is None:
         return _Way(allowed, 1, "one processor" if allowed == 1 else "no typical size is known", {})
-    ways = _ways(allowed)
+    ways = ways_of(allowed)
     share_s = options.budget_s / 2 / len(ways) / 2
     rates: dict[tuple[int, int], float] = {}
     lone_s: dict[tuple[int, int], float] = {}
@@ -196,8 +232,10 @@ def _choose_threads(open_engine: OpenEngine, subject: Subject, options: MeasureO
     return _Way(slots, threads, reason, figures)
 
 
-def _ways(allowed: int) -> list[tuple[int, int]]:
+def ways_of(allowed: int) -> list[tuple[int, int]]:
     """Calls at once and threads each: the ways that share the processors, and every call on all of them."""
+    if allowed == 1:
+        return [(1, 1)]
     shares = [n for n in (1 << k for k in range(allowed.bit_length())) if n < allowed]
     return [*((allowed // n, n) for n in shares), (1, allowed), (allowed, allowed)]
 

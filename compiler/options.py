@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path  # noqa: TC003 (a field of a frozen value)
 from typing import Literal, Protocol, TypeAlias
 
+from trtc.compiler.plan_options import PlanOptions
 from trtc.engines.builder_options import BuilderOptions
 from trtc.profiles.grammar import ShapeOptions
 
@@ -35,6 +36,7 @@ class BuildOptions:
         use_cache: look in the build cache, and keep the build there.
         threads: that the compiler may use; 0 for all that this process is allowed.
         builder: of engines that TensorRT builds.
+        plan: traffic that the ladder is planned for, or a plan file.
     """
 
     shapes: ShapeOptions = field(default_factory=ShapeOptions)
@@ -55,6 +57,7 @@ class BuildOptions:
     use_cache: bool = True
     threads: int = 0
     builder: BuilderOptions = field(default_factory=BuilderOptions)
+    plan: PlanOptions = field(default_factory=PlanOptions)
 
 
 class Progress(Protocol):

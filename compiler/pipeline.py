@@ -16,6 +16,7 @@ from trtc.compiler.cache_key import key_of
 from trtc.compiler.construct import construct
 from trtc.compiler.importer import load_model
 from trtc.compiler.options import Recorded, Setting, Silent
+from trtc.compiler.plan_build import settled
 from trtc.compiler.prove import prove
 from trtc.compiler.targets import refuse_model, refuse_options
 from trtc.engines.distributions import find_distribution
@@ -110,6 +111,8 @@ def build_key(model: Model, declared: Declared, options: BuildOptions) -> str:
             "val_ranges": {name: list(bounds) for name, bounds in declared.val_ranges.items()},
             "tolerance": [options.atol, options.rtol],
             "seed": options.seed,
+            "traffic": declared.traffic and [declared.traffic.traffic.digest, options.plan.asked],
+            "plan": [options.plan.plan, options.plan.frozen],
             "run": [options.mode, options.measure_s, options.verify_s],
             "versions": {**library_versions(targets), "trtc": _version("trtc"), "code": _code_digest()},
             "host": [host.system, host.architecture, host.cpu_features],
@@ -164,6 +167,7 @@ def _build(model: Model, declared: Declared, key: str, setting: Setting) -> Buil
     setting = replace(setting, progress=recorded)
     refuse_model(model, setting)
     analysis = analyse(model, declared, setting)
+    analysis = settled(model, analysis, declared, setting)
     evidence = (analysis.found.evidence, *prove(analysis, setting))
     made = construct(model, analysis, evidence, setting)
     proto = model.proto
@@ -197,6 +201,7 @@ def _build(model: Model, declared: Declared, key: str, setting: Setting) -> Buil
         evidence=evidence,
         tolerance=(options.atol, options.rtol),
         metadata=metadata,
+        planned=None if analysis.planning is None else analysis.planning.record,
     )
     return Built(manifest, made.files, tuple(recorded.notes))
 
@@ -219,6 +224,7 @@ def _option_texts(options: BuildOptions) -> dict[str, str]:
         "hardware-compatibility": () if builder.hardware_compatibility == "none" else (builder.hardware_compatibility,),
         "tf32": ("yes",) if builder.tf32 else (),
         "timing-cache": ("1 file",) if builder.timing_cache is not None else (),
+        **options.plan.texts,
         "mode": (options.mode,), "samples": (f"{len(options.samples)} paths",) if options.samples else (),
     }  # fmt: skip
     return {name: " ".join(values) for name, values in texts.items() if values}

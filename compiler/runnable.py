@@ -6,9 +6,34 @@ from typing import TYPE_CHECKING
 
 from trtc.engines.distributions import find_distribution
 from trtc.engines.gpu import survey_gpus
+from trtc.engines.manifest import Requirements
+from trtc.engines.registry import backend_named
+from trtc.engines.target import parse_targets
 
 if TYPE_CHECKING:
-    from trtc.engines.manifest import Requirements
+    from collections.abc import Sequence
+
+    from trtc.engines.target import Target
+
+
+def target_to_measure(texts: Sequence[str]) -> tuple[Target, str]:
+    """Return the target whose costs a ladder is planned with: the first that can be measured on this machine.
+
+    Where none can, it is the first, with the reason why it cannot.
+    """
+    targets = parse_targets(texts)
+    reasons = {target.text: _why_not_measured(target) for target in targets}
+    found = next((target for target in targets if not reasons[target.text]), targets[0])
+    return found, reasons[found.text]
+
+
+def _why_not_measured(target: Target) -> str:
+    backend = backend_named(target.backend)
+    if not backend.computes:
+        return "it computes nothing"
+    device = backend.device or ("cuda" if "provider" in target.options else "")
+    needs = Requirements(device=device, library=backend.needs, compute_capabilities=target.compute_capabilities)
+    return why_not_here(needs)
 
 
 def why_not_here(needs: Requirements) -> str:

@@ -39,6 +39,15 @@ def contradictions(manifest: Manifest) -> Iterator[str]:
     for name, count in ((n, getattr(e, n)) for e in executions for n in ("slots", "threads")):
         if count < 0:
             yield f"execution: {name} is {count}"
+    yield from _cost_faults(manifest, symbols)
+
+
+def _cost_faults(manifest: Manifest, symbols: frozenset[str]) -> Iterator[str]:
+    for engine in manifest.engines:
+        if engine.cost is not None and (unknown := sorted(set(engine.cost.model.symbols) - symbols)):
+            yield f"cost of engine {engine.name!r}: no input has an axis {unknown[0]!r}"
+    if manifest.planned is not None and (unknown := sorted(manifest.planned.align.keys() - symbols)):
+        yield f"planned: no input has an axis {unknown[0]!r}"
 
 
 def _signature_faults(signature: Signature, symbols: frozenset[str]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from trtc.engines.checksum import CHECKSUM, UNSEALED, check_seal, sealed
 from trtc.engines.errors import BundleError
 from trtc.engines.signature import Signature
 from trtc.profiles import Derived, Ladder, PadRule, TrtcError
+from trtc.profiles.cost import CostModel
 
 SCHEMA = "1.0"
 MAX_MANIFEST_BYTES = 64 * 2**20
@@ -154,10 +155,48 @@ class Execution(_Record, frozen=True):
     measured: dict[str, float] = {}
 
 
+class CostRecord(_Record, frozen=True):
+    """What runs of one engine cost, and what that rests on.
+
+    ``threads``: of one call, when it was measured. ``runs`` were timed, ``refused`` of them were outliers and not used;
+    ``spread`` is the median over the grid of the middle half of a point's times, over their median.
+    """
+
+    model: CostModel
+    threads: int = 0
+    runs: int = 0
+    refused: int = 0
+    spread: float = 0.0
+
+
+class PlanRecord(_Record, frozen=True):
+    """The traffic that the ladder was planned for, and what was expected of it.
+
+    ``traffic`` is the digest of the sizes and their shares. ``expected_s``: mean seconds of a served request in its
+    bucket; ``exact_s``: at its own size; ``waste``: padded minus useful elements, over padded elements; ``gap``: how
+    much better a ladder could be at most, as a share of ``expected_s``; ``refused``: share of the requests that no
+    profile takes. The rest is what the planner was asked for.
+    """
+
+    traffic: str
+    requests: int
+    expected_s: float
+    exact_s: float
+    waste: float
+    gap: float
+    reason: str
+    max_profiles: int
+    refused: float = 0.0
+    align: dict[str, int] = {}
+    rare: Literal["cover", "catch_all", "refuse"] = "cover"
+    refuse_share: float = 0.0
+
+
 class EngineRecord(_Record, frozen=True):
     """One engine: what it is, what it needs, and what was shown about it.
 
-    ``execution``: how this engine runs, where that differs from the bundle's.
+    ``execution``: how this engine runs, where that differs from the bundle's. ``cost``: what its runs cost, by sizes;
+    None where that was not asked.
     """
 
     name: str
@@ -172,10 +211,11 @@ class EngineRecord(_Record, frozen=True):
     verification: tuple[Verification, ...] = ()
     options: dict[str, str] = {}
     execution: Execution | None = None
+    cost: CostRecord | None = None
 
 
 class Manifest(_Record, frozen=True):
-    """Everything a bundle says about itself."""
+    """Everything a bundle says about itself. ``planned``: None where a person chose the ladder."""
 
     schema: str
     source: Source
@@ -189,6 +229,7 @@ class Manifest(_Record, frozen=True):
     evidence: tuple[Evidence, ...] = ()
     tolerance: tuple[float, float] = (1e-5, 1e-4)
     metadata: dict[str, str] = {}
+    planned: PlanRecord | None = None
 
     @property
     def padded(self) -> frozenset[str]:

@@ -14,6 +14,7 @@ from trtc.runtime.errors import (
 )
 from trtc.runtime.loader import load
 from trtc.runtime.session import Explanation, Session, SessionStats
+from trtc.runtime.traffic_log import TrafficWarning
 from trtc.runtime.verdicts import Verdict
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "SessionClosedError",
     "SessionStats",
     "SlotTimeoutError",
+    "TrafficWarning",
     "TrtcError",
     "UsageError",
     "Verdict",

@@ -12,7 +12,7 @@ from trtc.engines.route import RoutePlan, plan_route
 from trtc.engines.signature import Signature
 from trtc.profiles import RequestError
 from trtc.runtime.derived import DerivedTables
-from trtc.runtime.fit import misfits, pick_profile
+from trtc.runtime.fit import PickTables, misfits
 from trtc.runtime.guards import Guard, guards_of
 from trtc.runtime.waited import WaitedCall
 
@@ -151,6 +151,7 @@ class RouteMaker:
         self._guards = guards_of(manifest, filled=True)
         self._row_guards = guards_of(manifest, filled=False)
         self._tables = DerivedTables(manifest.signature)
+        self._picks = PickTables(manifest.ladder, manifest.signature.symbols)
         self._derived = {d.input: d for d in manifest.derived}
 
     def plan(self, given: Iterable[str], sizes: Mapping[str, int], *, padded: bool = True) -> RoutePlan:
@@ -173,7 +174,7 @@ class RouteMaker:
                 f"give an input that has it: {', '.join(str(i) for i in manifest.signature.inputs)}"
             )
         allowed = manifest.padded if padded else frozenset[str]()
-        profile = manifest.ladder.profiles[pick_profile(manifest.ladder, sizes, allowed)]
+        profile = manifest.ladder.profiles[self._picks.pick(sizes, allowed)]
         run = profile.run_sizes(sizes, allowed, to_bucket=self._mode == "bucket")
         rules = [rule for rule in manifest.padding if rule.symbol in sizes]
         return plan_route(signature, rules, sizes, run, self._traits.alignment_bytes)

@@ -15,8 +15,10 @@ from trtc.runtime.device_borrow import DeviceBorrow
 from trtc.runtime.fit import pick_profile
 from trtc.runtime.hot_path import fast_run
 from trtc.runtime.routes import RouteMaker
+from trtc.runtime.traffic_log import TrafficLog, recorded
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
@@ -125,7 +127,9 @@ class Session:
         # A session that is dropped without `close` still gives its memory back.
         self._dropped = weakref.finalize(self, self._core.give_back)
         self._dropped.atexit = False
-        self._run = fast_run(self._core)
+        self._run = self._fast = fast_run(self._core)
+        self._traffic: TrafficLog | None = None
+        self._traffic_end = weakref.finalize(self, _nothing)
 
     def __repr__(self) -> str:
         execution = self._loaded.execution
@@ -171,6 +175,8 @@ class Session:
         """
         if outputs is None and timeout_s is None and cancel is None:
             return self._run(feeds)
+        if self._traffic is not None:
+            self._traffic.note(feeds)
         return self._core.run(feeds, outputs, timeout_s, cancel)
 
     def borrow(
@@ -196,6 +202,8 @@ class Session:
         core = self._core
         if core.pool.closed:
             core.pool.check_open()
+        if self._traffic is not None:
+            self._traffic.note(feeds)
         if device:
             engine = self._loaded.engine
             if not engine.traits.on_device:
@@ -228,6 +236,30 @@ class Session:
         index = pick_profile(loaded.manifest.ladder, sizes, loaded.manifest.padded)
         name = loaded.manifest.ladder.profiles[index].name
         return Explanation(loaded.record.name, loaded.verdicts, loaded.execution, name, plan.layout.sizes)
+
+    def record_traffic(self, path: str | os.PathLike[str] | None) -> None:
+        """Count the sizes of all requests from now on in a file that ``trtc plan --traffic`` reads.
+
+        Sizes of the symbols and how often they came; no values. Requests that are refused count as well: what was
+        asked for is what a plan is made of. A file that is there is continued, so restarts and several sessions may
+        share one. At most the last five seconds before a kill are missing. Memory is bounded, any thread may call.
+
+        Args:
+            path: of the JSON lines; None writes what is counted and stops.
+
+        Raises:
+            UsageError: for a folder, or a bundle that has one size only.
+            HostError: when the file cannot be written. Later failures are a ``TrafficWarning``; requests go on.
+            SessionClosedError: after ``close``, or in a forked child.
+        """
+        self._core.pool.check_open()
+        log = None if path is None else TrafficLog(path, self.signature)
+        with self._closing:
+            self._traffic_end()
+            self._traffic = log
+            self._run = self._fast if log is None else recorded(log, self._fast)
+            # A session that is dropped without `close`, and one that is open when the program ends, write as well.
+            self._traffic_end = weakref.finalize(self, _nothing if log is None else log.flush)
 
     @property
     def stats(self) -> SessionStats:
@@ -278,7 +310,7 @@ class Session:
 
     def withhold(self) -> list[int]:
         """Let no further call begin, for good; callers wait. Return the states of the slots that are still out."""
-        self._run = self._core.run  # the fast path takes slots by itself
+        self._careful_only()  # the fast path takes slots by itself
         return [] if self._engine is None else self._core.pool.withhold()
 
     def close(self) -> None:
@@ -290,8 +322,9 @@ class Session:
         with self._closing:
             if self._engine is None:
                 return
-            self._run = self._core.run  # which looks whether the session is open; the fast path does not
+            self._careful_only()  # which looks whether the session is open; the fast path does not
             self._core.drain(self._closed_text)
+            self._traffic_end()
             self._dropped.detach()
             engine, self._engine = self._engine, None
             engine.close()
@@ -302,6 +335,8 @@ class Session:
         For a forked child: threads of the parent do not exist there, and freeing what they served can crash.
         """
         self._closing = Lock()
+        self._traffic = None  # its locks may be held by threads that do not exist here
+        self._careful_only()
         self._core.pool.abandon(self._closed_text)
         self._dropped.detach()
         engine, self._engine = self._engine, None
@@ -313,6 +348,11 @@ class Session:
             f"the session of {self._loaded.path} is closed, or was loaded before this process was forked; "
             "load the bundle again in this process"
         )
+
+    def _careful_only(self) -> None:
+        log = self._traffic
+        self._fast = self._core.run
+        self._run = self._fast if log is None else recorded(log, self._fast)
 
     def _warn_once(self, message: str, category: type[Warning]) -> None:
         if not self._warned:
@@ -329,6 +369,10 @@ class Session:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
+
+
+def _nothing() -> None:
+    """Stand for the end of what never began."""
 
 
 def _counted(count: int, noun: str) -> str:

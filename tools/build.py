@@ -23,8 +23,10 @@ from trtc.tools.output import (
     seconds_text,
     size_text,
 )
+from trtc.tools.planned import planned_texts
 from trtc.tools.shape_options import ArgumentOrder, model_options, options_from, shape_options
 from trtc.tools.suggestions import ranges_hint, run_command
+from trtc.tools.traffic_options import traffic_options
 from trtc.tools.verification import unverified_text
 
 if TYPE_CHECKING:
@@ -50,6 +52,15 @@ NULL = "null"
 )
 @shape_options
 @model_options
+@traffic_options
+@click.option(
+    "--plan",
+    "plan_file",
+    type=click.Path(path_type=Path),
+    metavar="PLAN.toml",
+    help="Build the ladder of a plan file, which trtc plan writes.",
+)
+@click.option("--frozen", is_flag=True, help="With --plan: build exactly that, or say what no longer holds.")
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON object (schema {SCHEMA}).")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 @click.pass_context
@@ -64,17 +75,23 @@ def build(  # the positional mark keeps options of any name apart from the conte
       trtc build model.onnx --dim batch=1..8 --buckets seq=32,64,128 \\
           --pad seq --fill input_ids=0 --fill attention_mask=0
       trtc build model.onnx --target cpu --target rtx:sm89,sm120 --dim batch=1..8 --buckets seq=32,64
+      trtc build model.onnx --traffic traffic.jsonl --pad seq --fill input_ids=0 --fill attention_mask=0
       trtc build model.onnx --minShapes=x:1x3x32x32 --optShapes=x:4x3x32x320 --maxShapes=x:8x3x32x960
     """  # noqa: D301 (\b is how click is told to leave lines as they are)
     from trtc.compiler.pipeline import build as run_build
 
     as_json, quiet = given.pop("as_json"), given.pop("quiet")
+    options = options_from(ctx, given)
+    if given["plan_file"] is not None:
+        from trtc.compiler.plan_build import options_with_plan
+
+        options = options_with_plan(given["plan_file"], options, frozen=given["frozen"])
     source = model_path(model, onnx)
     target = output or source.with_suffix(".trtc")
     refuse_output(target, source)
     progress = Progress(quiet=quiet or as_json)
     try:
-        report = run_build(source, target, options_from(ctx, given), progress)
+        report = run_build(source, target, options, progress)
     except BaseException:
         progress.drop()
         raise
@@ -89,15 +106,15 @@ def build(  # the positional mark keeps options of any name apart from the conte
         show_report(report)
 
 
-def model_path(model: Path | None, onnx: Path | None) -> Path:
-    """Settle the model: the argument, or trtexec's ``--onnx``.
+def model_path(model: Path | None, onnx: Path | None, verb: str = "build") -> Path:
+    """Settle the model: the argument, or trtexec's ``--onnx``; ``verb`` is the command, for the message.
 
     Raises:
         UsageError: when there is none, or two.
     """
     if (model is None) == (onnx is None):
         came = "no model was given" if model is None else f"two models were given, {model} and {onnx}"
-        raise UsageError(f"{came}; write one: trtc build MODEL.onnx")
+        raise UsageError(f"{came}; write one: trtc {verb} MODEL.onnx")
     return model or onnx  # type: ignore[return-value]  # one of them is there
 
 
@@ -152,6 +169,9 @@ def show_report(report: BuildReport) -> None:
         )
     title = "profiles" if len(manifest.engines) == 1 else f"profiles, with the memory of engine {first.name}"
     print_table(title, ("profile", "sizes", "one run at the bucket", "planned memory", "library memory"), rows)
+    print_table(title, ("profile", "sizes", "one run at the bucket", "planned memory", "library memory"), rows)
+    for text in planned_texts(manifest):
+        print_text(text)
     for evidence in manifest.evidence:
         if evidence.kind == "relations":
             continue

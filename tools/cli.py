@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 VERBS = {
     "build": "Compile a model into a bundle.",
+    "plan": "Find the profiles that serve given traffic best.",
     "run": "Run a bundle.",
     "bench": "Measure a bundle on this machine.",
     "inspect": "Show what a model takes, or what a bundle holds.",
@@ -33,7 +34,7 @@ VERBS = {
 }
 MODULES = {"bench": "bench_command"}
 """Files of verbs that share their name with a package."""
-NOT_YET = frozenset(["plan", "serve"])
+NOT_YET = frozenset(["serve"])
 """Verbs that other tools have, or that the design names."""
 ENVIRONMENT = 4
 INTERNAL = 70

@@ -15,6 +15,7 @@ _INSTALL = {
     "polygraphy": "pip install 'trtc[polygraphy]'",
     "tokenizers": "pip install 'trtc[examples]'",
     "matplotlib": "pip install 'trtc[report]'",
+    "scipy": "pip install 'trtc[plan]'",
 }
 
 

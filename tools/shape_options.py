@@ -11,6 +11,7 @@ from trtc.profiles import UsageError
 from trtc.profiles.grammar import ShapeOptions, trtexec_options
 from trtc.tools.foreign_flags import kebab, one_value_each, without_foreign_flags
 from trtc.tools.quantities import FiniteRange
+from trtc.tools.traffic_options import plan_options_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,6 +66,7 @@ def shape_options(command: F) -> F:
 
 def model_options(command: F) -> F:
     """Add everything else that a build can be told."""
+    from trtc.compiler.plan_options import MEASURE_S
     from trtc.engines.target import KINDS
     from trtc.tools.builder_options import builder_options
     from trtc.tools.defaults import DEFAULTS
@@ -94,8 +96,9 @@ def model_options(command: F) -> F:
                      help="Of generated values."),
         click.option("--mode", type=click.Choice(["auto", "exact", "bucket"]), default=DEFAULTS.mode,
                      show_default=True, help="Run exact sizes, pad to the bucket, or whichever measures faster."),
-        click.option("--measure-seconds", "measure_s", type=FiniteRange(0), default=DEFAULTS.measure_s,
-                     show_default=True, help="Time for measuring; 0 measures nothing."),
+        click.option("--measure-seconds", "measure_s", type=FiniteRange(0),
+                     help="Time for measuring; 0 measures nothing.  "
+                          f"[default: {DEFAULTS.measure_s:g}; {MEASURE_S:g} with --traffic]"),
         click.option("--verify-seconds", "verify_s", type=FiniteRange(1), default=DEFAULTS.verify_s,
                      show_default=True, help="Time for comparing one engine."),
         click.option("--model-root", type=click.Path(path_type=Path, file_okay=False),
@@ -130,9 +133,13 @@ def options_from(ctx: click.Context, given: dict[str, Any]) -> BuildOptions:
         UsageError: for options that make no sense together.
     """
     from trtc.compiler.options import BuildOptions
+    from trtc.compiler.plan_options import MEASURE_S
     from trtc.tools.builder_options import builder_from
 
-    if given["mode"] == "bucket" and not given["pads"]:
+    plan = plan_options_from(given)
+    if given["measure_s"] is None:
+        given["measure_s"] = MEASURE_S if plan.traffic else BuildOptions().measure_s
+    if given["mode"] == "bucket" and not given["pads"] and given.get("plan_file") is None:
         raise UsageError(
             "--mode bucket needs --pad SYMBOL (and --fill INPUT=VALUE for its inputs): without it nothing may be "
             "padded; add it, or leave --mode out"
@@ -150,9 +157,5 @@ def options_from(ctx: click.Context, given: dict[str, Any]) -> BuildOptions:
     )
     names = ("pads", "fills", "derives", "accept_padding_error", "targets", "samples", "val_ranges", "atol", "rtol",
              "seed", "mode", "measure_s", "verify_s", "model_root", "threads")  # fmt: skip
-    return BuildOptions(
-        shapes=shapes,
-        use_cache=not given["no_cache"],
-        builder=builder_from(given),
-        **{name: given[name] for name in names},
-    )
+    taken = {name: given[name] for name in names}
+    return BuildOptions(shapes=shapes, use_cache=not given["no_cache"], plan=plan, builder=builder_from(given), **taken)

@@ -20,15 +20,18 @@ from hypothesis import strategies as st
 
 from trtc.engines import manifest as schema
 from trtc.engines.checksum import sealed
+from trtc.engines.consistency import contradictions
 from trtc.engines.errors import BundleError
 from trtc.engines.manifest import (
     BlobFile,
     BuildRecord,
+    CostRecord,
     EngineRecord,
     Evidence,
     Execution,
     Finding,
     Manifest,
+    PlanRecord,
     Requirements,
     Source,
     ValueDomain,
@@ -37,6 +40,7 @@ from trtc.engines.manifest import (
 )
 from trtc.engines.signature import Signature, TensorSpec
 from trtc.profiles import Derived, Expr, Ladder, PadRule, Profile, Range, Step, Term
+from trtc.profiles.cost import CostModel, HeldOut
 
 PAGE = Path(__file__).parents[2] / "docs" / "bundle-format.md"
 
@@ -221,6 +225,16 @@ ONE_OF_A_KIND = {
     Range: st.one_of(
         st.builds(Range, st.integers(0, 9), st.none(), st.none()),
         st.lists(st.integers(0, 2**40), min_size=3, max_size=3).map(lambda n: Range(*sorted(n))),
+    ),
+    CostModel: st.builds(
+        lambda symbol, axis, costs, source, off: CostModel(
+            (symbol,), (tuple(sorted(axis)),), tuple(sorted(costs[: len(axis)])), source, off
+        ),
+        st.text(st.characters(codec="utf-8"), max_size=8),
+        st.sets(st.integers(1, 2**40), min_size=2, max_size=3),
+        st.lists(st.floats(0, 1e9), min_size=3, max_size=3),
+        st.sampled_from(["measured", "analytic"]),
+        st.one_of(st.none(), st.builds(HeldOut, WHOLE, NUMBERS, NUMBERS)),
     ),
     Derived: st.one_of(
         st.builds(Derived, st.text(max_size=3), st.sampled_from(["ones", "zeros"])),
@@ -422,3 +436,32 @@ def test_the_page_on_the_format_describes_every_field(name: str, kind: type) -> 
 def test_the_page_on_the_format_describes_nothing_that_is_gone() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert set(re.findall(r"^### (\w+)$", page, re.MULTILINE)) == parts_of_the_schema().keys()
+
+
+def with_cost(symbols: tuple[str, ...]) -> Manifest:
+    model = CostModel(symbols, ((1, 8),) * len(symbols), (0.1,) * 2 ** len(symbols), "measured", HeldOut(3, 0.01, 0.02))
+    engine = msgspec.structs.replace(TINY.engines[0], cost=CostRecord(model=model, threads=2, runs=9))
+    return msgspec.structs.replace(TINY, engines=(engine, *TINY.engines[1:]))
+
+
+def test_costs_and_plans_come_back_as_they_were_written() -> None:
+    planned = PlanRecord(
+        traffic="0" * 64, requests=3, expected_s=0.2, exact_s=0.1, waste=0.3, gap=0.0, reason="why", max_profiles=8,
+        align={TINY.signature.symbols[0]: 8},
+    )  # fmt: skip
+    manifest = msgspec.structs.replace(with_cost((TINY.signature.symbols[0],)), planned=planned)
+    assert decode_manifest(encode_manifest(manifest)) == manifest
+    assert not [fault for fault in contradictions(manifest) if "no input has" in fault]
+
+
+def test_costs_over_a_symbol_that_no_input_has_are_a_contradiction() -> None:
+    found = list(contradictions(with_cost(("nothing",))))
+    assert f"cost of engine {TINY.engines[0].name!r}: no input has an axis 'nothing'" in found
+
+
+def test_costs_that_fall_are_refused_when_they_are_read() -> None:
+    text = encode_manifest(with_cost((TINY.signature.symbols[0],)))
+    tree = json.loads(text)
+    tree["engines"][0]["cost"]["model"]["grid_s"] = [0.2, 0.1]
+    with pytest.raises(BundleError, match="costs fall where"):
+        decode_manifest(json.dumps(tree).encode())

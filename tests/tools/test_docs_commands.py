@@ -26,6 +26,7 @@ def prepared(encoder: Path, good_request: Path, tmp_path: Path, monkeypatch: pyt
     """Work in the folder that the page speaks of."""
     shutil.copy(encoder, tmp_path / "model.onnx")
     shutil.copy(good_request, tmp_path / "request.npz")
+    (tmp_path / "traffic.jsonl").write_text('{"seq": 5, "count": 60}\n{"seq": 12, "count": 30}\n{"seq": 40}\n')
     monkeypatch.chdir(tmp_path)
 
 
@@ -53,6 +54,7 @@ def test_the_commands_of_the_page_run_in_order(trtc, repository):
     listed = commands(repository / "docs" / "cli.md")
     assert {line.split()[1] for line, _ in listed} == {
         "build",
+        "plan",
         "run",
         "bench",
         "inspect",

@@ -1,0 +1,163 @@
+"""Requests as a session serves them, run and timed by the compiler: values in, padding, the run, results out."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trtc.compiler.probes.subject import reduced
+from trtc.engines.memory import array_at, host_slot
+from trtc.engines.route import fill_input, plan_route
+from trtc.profiles import TrtcError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trtc.compiler.probes.subject import Feeds, Subject
+    from trtc.engines.protocol import Call, Engine
+    from trtc.engines.route import RoutePlan
+    from trtc.engines.signature import TensorSpec
+    from trtc.profiles import PadRule
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request.
+
+    Attributes:
+        sizes: that it has.
+        run_sizes: that it runs at.
+    """
+
+    sizes: dict[str, int]
+    run_sizes: dict[str, int]
+
+
+class Caller:
+    """One slot, with calls prepared on it as they are needed. One thread uses it at a time.
+
+    Args:
+        engine: that runs them.
+        subject: signature and values.
+        rules: how sizes grow to run sizes.
+    """
+
+    def __init__(self, engine: Engine, subject: Subject, rules: Sequence[PadRule]) -> None:
+        self._engine = engine
+        self._subject = subject
+        self._rules = rules
+        self._slot = host_slot(0)
+        self._prepared: dict[tuple[tuple[int, ...], tuple[int, ...]], _Prepared] = {}
+
+    def run(self, request: Request) -> None:
+        """Run one request; its first run prepares it."""
+        found = self._prepared.get(_key(request)) or self._prepare(request)
+        slot = self._slot
+        for spec in found.specs:
+            if spec.name in found.route.layout.inputs:
+                place = array_at(slot.buffer, found.route.layout.inputs[spec.name])
+                fill_input(place, found.feeds[spec.name], found.route.inputs[spec.name])
+            else:
+                slot.objects[spec.name] = found.feeds[spec.name]
+        found.call.enqueue()
+        found.call.wait()
+        for name, output in found.route.layout.outputs.items():
+            real: Any = (*found.route.trims[name], ...)
+            array_at(slot.buffer, output)[real].copy()
+
+    def seconds(self, request: Request) -> float:
+        """Run one request and return how long it took."""
+        start_s = time.perf_counter()
+        self.run(request)
+        return time.perf_counter() - start_s
+
+    def _prepare(self, request: Request) -> _Prepared:
+        feeds = self._subject.values.feeds(request.sizes, np.random.default_rng(0))
+        signature = reduced(self._subject.signature, feeds)
+        route = plan_route(signature, self._rules, request.sizes, request.run_sizes)
+        if route.layout.size_bytes > len(self._slot.buffer):
+            self._slot = host_slot(route.layout.size_bytes * 3 // 2)
+            self._prepared.clear()
+        placed = route.layout.inputs
+        self._slot.objects.update((spec.name, None) for spec in signature.inputs if spec.name not in placed)
+        call = self._engine.prepare(route.layout, self._slot)
+        made = self._prepared[_key(request)] = _Prepared(call, route, feeds, signature.inputs)
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    call: Call
+    route: RoutePlan
+    feeds: Feeds
+    specs: tuple[TensorSpec, ...]
+
+
+def _key(request: Request) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return tuple(request.sizes.values()), tuple(request.run_sizes.values())
+
+
+@dataclass(slots=True)
+class _Queue:
+    """Requests that are left, and what went wrong; callers take from it one by one."""
+
+    left: Any
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    failures: list[TrtcError] = field(default_factory=list)
+
+    def next(self) -> Request | None:
+        with self.lock:
+            request: Request | None = None if self.failures else next(self.left, None)
+            return request
+
+
+def drive(callers: Sequence[Caller], requests: Sequence[Request]) -> float:
+    """Run all requests, each taken by the caller that is free first; seconds in all.
+
+    Raises:
+        EngineError: of the first request that failed.
+    """
+    queue = _Queue(iter(requests))
+    return _together([(caller, queue) for caller in callers])
+
+
+def warm_up(callers: Sequence[Caller], requests: Sequence[Request]) -> None:
+    """Let every caller run every request once, the largest first so that its slot grows once.
+
+    Raises:
+        EngineError: as ``drive`` does.
+    """
+    once = {_key(request): request for request in requests}.values()
+    ordered = sorted(once, key=lambda request: -prod(request.run_sizes.values()))
+    _together([(caller, _Queue(iter(ordered))) for caller in callers])
+
+
+def _together(work: Sequence[tuple[Caller, _Queue]]) -> float:
+    """Let each caller empty its queue, in a thread of its own where there are several; seconds in all."""
+    start_s = time.perf_counter()
+    if len(work) == 1:
+        _empty(*work[0])
+    else:
+        threads = [threading.Thread(target=_empty, args=part) for part in work]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    taken_s = time.perf_counter() - start_s
+    for _, queue in work:
+        if queue.failures:
+            raise queue.failures[0]
+    return taken_s
+
+
+def _empty(caller: Caller, queue: _Queue) -> None:
+    try:
+        while (request := queue.next()) is not None:
+            caller.run(request)
+    except TrtcError as error:
+        queue.failures.append(error)

@@ -1,0 +1,165 @@
+"""Which way of running serves given requests fastest: exact or padded, how many calls at once, how many threads each.
+
+Ways run in turns, so that whatever else the machine does meets them alike. One whose best round is clearly behind the
+best round of another is dropped; the rest go on until the time is over.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from trtc.compiler.replay import Caller, drive, warm_up
+from trtc.compiler.workload import requests_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from trtc.compiler.measure import OpenEngine
+    from trtc.compiler.probes.subject import Subject
+    from trtc.compiler.replay import Request
+    from trtc.engines.manifest import Mode
+    from trtc.engines.protocol import Engine
+    from trtc.profiles import PadRule
+
+BEHIND = 0.85
+"""A way that never reached this share of the best rate is dropped. Other work on the machine slows rounds down, so the
+best round of each tells most."""
+ALIKE = 0.985
+"""Ways within 1.5 % of the best rate count as equal; of those the one with the least time for a lone call wins."""
+FEWEST_ROUNDS, MOST_ROUNDS = 3, 40
+_ROUND_S = 0.05
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Way:
+    """One way to run.
+
+    Attributes:
+        slots: calls at once.
+        threads: of each.
+        mode: exact sizes, or padded to the bucket.
+    """
+
+    slots: int
+    threads: int
+    mode: Mode
+
+    @property
+    def name(self) -> str:
+        """As figures name it, such as ``2x1_exact``."""
+        return f"{self.slots}x{self.threads}_{self.mode}"
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """What is compared, and on what.
+
+    Attributes:
+        open_engine: opens the engine with a number of threads.
+        subject: signature, ladder, values.
+        rules: accepted padding.
+        sizes: requests, each for an equal share.
+        threads: processors that this process may use.
+    """
+
+    open_engine: OpenEngine
+    subject: Subject
+    rules: Sequence[PadRule]
+    sizes: Sequence[Mapping[str, int]]
+    threads: int
+
+    def requests(self, mode: Mode) -> tuple[Request, ...]:
+        """The requests as a mode runs them."""
+        padded = frozenset(rule.symbol for rule in self.rules)
+        return requests_in(self.subject.ladder, self.sizes, padded, mode)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the ways compare.
+
+    Attributes:
+        best: the choice.
+        rates: requests a second of each way, the median of its rounds.
+        lone_s: mean seconds of a request that has the machine to itself, of the ways that were not dropped.
+    """
+
+    best: Way
+    rates: dict[Way, float]
+    lone_s: dict[Way, float] = field(default_factory=dict)
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """For the manifest."""
+        found = {f"calls_per_s_{way.name}": rate for way, rate in self.rates.items()}
+        return found | {f"lone_call_s_{way.name}": seconds for way, seconds in self.lone_s.items()}
+
+    def best_of(self, mode: Mode) -> Way | None:
+        """The fastest way of one mode; None where that was not tried."""
+        tried = [way for way in self.rates if way.mode == mode]
+        return max(tried, key=lambda way: self.rates[way], default=None)
+
+
+def race(course: Race, ways: Sequence[Way], budget_s: float) -> Outcome:
+    """Compare ways of running.
+
+    Args:
+        course: what is run.
+        ways: to compare, one at least.
+        budget_s: seconds; a few rounds are run even beyond it.
+
+    Raises:
+        EngineError: when a request fails.
+    """
+    rounds: dict[Way, list[float]] = {way: [] for way in ways}
+    with ExitStack() as stack:
+        ready = _ready(stack, course, ways)
+        start_s = time.perf_counter()
+        alive = list(ways)
+        for i in range(MOST_ROUNDS):
+            if i >= FEWEST_ROUNDS and time.perf_counter() - start_s > budget_s:
+                break
+            for way in alive if i % 2 else reversed(alive):
+                rounds[way].append(_rate(ready[way], course.requests(way.mode), budget_s))
+            best = max(max(rates) for rates in rounds.values())
+            alive = [way for way in alive if i == 0 or max(rounds[way]) >= BEHIND * best]
+            if len(alive) == 1 and i >= 1:
+                break
+        lone_s = {
+            way: drive(ready[way][:1], course.requests(way.mode)) / len(course.requests(way.mode)) for way in alive
+        }
+    rates = {way: statistics.median(values) for way, values in rounds.items()}
+    return Outcome(_chosen({way: rates[way] for way in alive}, lone_s), rates, lone_s)
+
+
+def _ready(stack: ExitStack, course: Race, ways: Sequence[Way]) -> dict[Way, list[Caller]]:
+    """Open an engine for each number of threads, and prepare every request in every slot of each way."""
+    engines: dict[tuple[int, bool], Engine] = {}
+    ready: dict[Way, list[Caller]] = {}
+    for way in ways:
+        key = way.threads, way.slots * way.threads <= course.threads
+        if key not in engines:
+            opened = course.open_engine(way.threads, spinning=key[1])
+            engines[key] = stack.enter_context(closing(opened))
+        ready[way] = [Caller(engines[key], course.subject, course.rules) for _ in range(way.slots)]
+        warm_up(ready[way], course.requests(way.mode))
+    return ready
+
+
+def _rate(callers: Sequence[Caller], requests: Sequence[Request], budget_s: float) -> float:
+    """Requests a second of one round: whole passes, for long enough to tell ways apart."""
+    spent_s, passes = 0.0, 0
+    while not passes or spent_s < min(_ROUND_S, budget_s / MOST_ROUNDS):
+        spent_s += drive(callers, requests)
+        passes += 1
+    return passes * len(requests) / spent_s
+
+
+def _chosen(rates: Mapping[Way, float], lone_s: Mapping[Way, float]) -> Way:
+    best = max(rates.values())
+    alike: Iterable[Way] = (way for way in rates if rates[way] >= ALIKE * best)
+    return min(alike, key=lambda way: (lone_s[way], way.mode != "exact", way.slots))

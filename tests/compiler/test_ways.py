@@ -1,0 +1,133 @@
+"""Choosing how to run, on engines whose speed is made up."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from trtc.compiler.replay import Caller, Request, drive
+from trtc.compiler.ways import Race, Way, _chosen, race
+from trtc.compiler.workload import requests_in, workload_of
+from trtc.engines.errors import EngineError
+from trtc.profiles import PadRule
+from trtc.profiles.traffic import traffic_from_rows
+
+RULE = PadRule("seq", "right", {"x": 0})
+
+
+class Engine:
+    """Adds up its input; a call is as slow as a function of its size and threads says."""
+
+    def __init__(self, threads, work_s, lock):
+        self.threads, self.work_s, self.lock, self.seen = threads, work_s, lock, []
+
+    def prepare(self, layout, slot):
+        return Call(self, layout, slot)
+
+    def close(self):
+        pass
+
+
+class Call:
+    def __init__(self, engine, layout, slot):
+        self.engine, self.layout, self.slot = engine, layout, slot
+
+    def enqueue(self):
+        size = self.layout.sizes["seq"]
+        self.engine.seen.append(size)
+        if size == 13:
+            raise EngineError("13 is refused")
+        seconds = self.engine.work_s(size, self.engine.threads)
+        end = time.perf_counter() + seconds
+        with self.engine.lock:  # one processor: calls at once gain nothing
+            while time.perf_counter() < end:
+                pass
+
+    def wait(self):
+        return {}
+
+
+@pytest.fixture
+def course(small_case, ladder_of):
+    """A race over ``seq`` up to 8 and 16, on engines of the given speed."""
+    from onnx import helper
+
+    ladder = ladder_of({"seq": (1, 8)}, {"seq": (1, 16)})
+    case = small_case(
+        [helper.make_node("Identity", ["x"], ["y"])],
+        {"x": ("float", ("seq",))},
+        {"y": ("float", ("seq",))},
+        ladder=ladder,
+    )
+
+    def make(work_s, sizes):
+        lock = threading.Lock()
+        return Race(
+            lambda threads, *, spinning=True: Engine(threads, work_s, lock),  # noqa: ARG005
+            case.subject,
+            (RULE,),
+            [{"seq": n} for n in sizes],
+            2,
+        )
+
+    return make
+
+
+def test_the_mode_that_serves_the_requests_faster_wins(course):
+    """Sizes that are a multiple of 8 run fast: padding pays."""
+    ways = [Way(1, 1, "exact"), Way(1, 1, "bucket")]
+    fast_padded = race(course(lambda n, _: 2e-4 if n % 8 == 0 else 1e-3, [3, 5, 11]), ways, 0.05)
+    assert fast_padded.best.mode == "bucket"
+    fast_exact = race(course(lambda n, _: 2e-3 if n % 8 == 0 else 2e-4, [3, 5, 11]), ways, 0.05)
+    assert fast_exact.best.mode == "exact"
+    assert fast_exact.best_of("bucket") == Way(1, 1, "bucket")
+
+
+def test_threads_that_help_are_chosen(course):
+    ways = [Way(2, 1, "exact"), Way(1, 2, "exact")]
+    found = race(course(lambda _, threads: 2e-3 / threads**2, [3, 5, 11]), ways, 0.05)
+    assert found.best == Way(1, 2, "exact")
+
+
+def test_among_ways_as_fast_the_shortest_lone_call_wins_and_slower_ones_never_do():
+    a, b, slow = Way(2, 1, "exact"), Way(1, 2, "exact"), Way(1, 1, "exact")
+    lone_s = {a: 0.02, b: 0.01, slow: 0.001}
+    assert _chosen({a: 100.0, b: 99.0, slow: 97.0}, lone_s) == b
+    assert _chosen({a: 100.0, b: 98.0, slow: 97.0}, lone_s) == a
+
+
+def test_a_request_that_fails_ends_the_race(course):
+    with pytest.raises(EngineError, match="13 is refused"):
+        race(course(lambda *_: 0.0, [3, 13]), [Way(2, 1, "exact")], 0.01)
+
+
+def test_a_padded_call_holds_the_fill_and_the_real_values(course):
+    run = course(lambda *_: 0.0, [3])
+    engine = run.open_engine(1)
+    caller = Caller(engine, run.subject, run.rules)
+    request = Request({"seq": 3}, {"seq": 8})
+    caller.run(request)
+    found = np.frombuffer(caller._slot.buffer, np.float32, 8)
+    assert (found[3:] == 0).all()
+    assert (found[:3] != 0).any()
+
+
+def test_every_request_is_run_once_whoever_takes_it(course):
+    run = course(lambda *_: 0.0, [])
+    engines = [run.open_engine(1) for _ in range(3)]
+    callers = [Caller(engine, run.subject, ()) for engine in engines]
+    drive(callers, [Request({"seq": n}, {"seq": n}) for n in range(1, 13)])
+    assert sorted(size for engine in engines for size in engine.seen) == list(range(1, 13))
+
+
+def test_a_workload_has_the_shares_of_the_traffic(ladder_of):
+    traffic = traffic_from_rows(["seq"], [[4], [16], [400]], [50, 40, 10])
+    sizes = [request["seq"] for request in workload_of(traffic, count=10)]
+    assert sorted(sizes) == [4] * 5 + [16] * 4 + [400]
+    ladder = ladder_of({"seq": (1, 8)}, {"seq": (1, 16)})
+    padded = requests_in(ladder, [{"seq": n} for n in sizes], frozenset(["seq"]), "bucket")
+    assert [r.run_sizes["seq"] for r in padded] == [8 if r.sizes["seq"] == 4 else 16 for r in padded]
+    assert len(padded) == 9  # 400 fits nowhere

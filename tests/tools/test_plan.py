@@ -1,0 +1,347 @@
+"""``trtc plan``, and builds from traffic and from plan files, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import tomllib
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from trtc.engines.manifest_file import read_manifest
+
+PADDED = ["--pad", "seq", "--fill", "input_ids=0", "--fill", "attention_mask=0"]
+QUICK = ["--measure-seconds", "0", "--verify-seconds", "2"]
+SIZES = {5: 60, 12: 30, 14: 20, 40: 2}
+
+
+def write(path, counts):
+    path.write_text("".join(json.dumps({"sizes": {"seq": n}, "count": c}) + "\n" for n, c in counts.items()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("plan")
+
+
+@pytest.fixture(scope="module")
+def traffic(folder):
+    return write(folder / "traffic.jsonl", SIZES)
+
+
+@pytest.fixture(scope="module")
+def planned(trtc, encoder, traffic, folder):
+    """A plan as JSON, as a file and as a page; costs are measured."""
+    said = trtc(
+        "plan", encoder, "--traffic", traffic, "--dim", "batch=1", *PADDED, "--max-profiles", 3, "--within", 0,
+        "--measure-seconds", "0.4", "-o", folder / "plan.toml", "--html", folder / "plan.html", "--json",
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    return said.json
+
+
+@pytest.fixture(scope="module")
+def served(trtc, encoder, traffic, folder):
+    """A bundle whose ladder was planned for the traffic; costs are counted."""
+    said = trtc(
+        "build", encoder, "--traffic", traffic, "--dim", "batch=1", *PADDED, *QUICK, "--max-profiles", 2,
+        "--within", 0, "-o", folder / "traffic.trtc",
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    return folder / "traffic.trtc"
+
+
+def test_the_plan_has_the_best_ladder_its_curve_and_what_others_cost(planned):
+    assert planned["schema"] == "trtc.plan/1"
+    assert planned["traffic"]["requests"] == sum(SIZES.values())
+    assert [p["ranges"]["seq"]["max"] for p in planned["profiles"]][-1] == 40
+    assert [point["profiles"] for point in planned["curve"]] == [1, 2, 3]
+    assert planned["proven"]
+    assert all(other["expected_s"] >= planned["expected_s"] for other in planned["compared"])
+    assert planned["exact_s"] <= planned["expected_s"]
+    assert planned["cost"]["source"] == "measured"
+    assert planned["cost"]["held_out"]["count"] >= 1
+    assert planned["execution"]["slots"] >= 1
+
+
+def test_the_page_needs_nothing_else_and_reads_in_light_and_dark(planned, folder):
+    page = (folder / "plan.html").read_text()
+    assert page.count("<svg") == 4
+    assert not re.search(r"<script|<link|@import|src=|href=\"http|url\(http", page)
+    assert "prefers-color-scheme: dark" in page
+    assert 'name="viewport"' in page
+    for svg in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
+        assert "var(--ink)" in svg
+        assert "<text" in svg
+    assert f"{planned['profiles'][0]['ranges']['seq']['max']}" in page
+
+
+def test_names_of_symbols_cannot_leave_the_page(trtc, encoder, traffic, folder):
+    model = onnx.load(encoder)
+    for value in (*model.graph.input, *model.graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param == "seq":
+                dim.dim_param = "<img src=x onerror=alert(1)>"
+    path = folder / "named.onnx"
+    onnx.save(model, path)
+    (symbol,) = [s["symbol"] for s in trtc("inspect", path, "--json").json["symbols"] if s["symbol"] != "batch"]
+    named = folder / "named.jsonl"
+    named.write_text(traffic.read_text().replace('"seq"', json.dumps(symbol)))
+    said = trtc("plan", path, "--traffic", named, *QUICK, "--html", folder / "named.html", "-q")
+    assert said.code == 0, said.err
+    assert "<img" not in (folder / "named.html").read_text()
+
+
+@pytest.mark.usefixtures("planned")
+def test_a_frozen_plan_builds_exactly_its_ladder_and_runs_as_it_says(trtc, encoder, folder):
+    plan = tomllib.loads((folder / "plan.toml").read_text())
+    target = folder / "frozen.trtc"
+    said = trtc("build", encoder, "--plan", folder / "plan.toml", "--frozen", *QUICK, "-o", target)
+    assert said.code == 0, said.err
+    manifest = read_manifest(target)
+    found = [[p.ranges[s] for s in ("batch", "seq")] for p in manifest.ladder.profiles]
+    wanted = [[profile["ranges"][s] for s in ("batch", "seq")] for profile in plan["profiles"]]
+    assert [[[r.min, r.opt, r.max] for r in row] for row in found] == wanted
+    assert list(manifest.ladder.cost_s) == [profile["cost_s"] for profile in plan["profiles"]]
+    execution = plan["execution"]
+    assert (manifest.execution.mode, manifest.execution.slots) == (execution["mode"], execution["slots"])
+    assert manifest.planned.traffic == plan["traffic"]["digest"]
+
+
+@pytest.mark.usefixtures("planned")
+def test_a_frozen_plan_of_another_model_says_what_does_not_hold(trtc, encoder, folder):
+    model = onnx.load(encoder)
+    table = next(t for t in model.graph.initializer if t.name == "table")
+    table.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(table) * 2, "table"))
+    other = folder / "other.onnx"
+    onnx.save(model, other)
+    target = folder / "other.trtc"
+    said = trtc("build", other, "--plan", folder / "plan.toml", "--frozen", *QUICK, "-o", target)
+    assert said.code == 1
+    assert "the plan does not hold any more: it was made for the model" in said.err
+    assert not target.exists()
+    said = trtc("build", other, "--plan", folder / "plan.toml", *QUICK, "-o", target)
+    assert said.code == 0
+    assert "the plan is older than what it is used for" in said.err
+
+
+@pytest.mark.usefixtures("planned")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param(["--dim", "seq=1..9"], "states the profiles", id="ranges"),
+        pytest.param(["--pad", "batch"], "--pad batch contradicts", id="padding"),
+        pytest.param(["--mode", "bucket"], "says how requests run", id="mode"),
+        pytest.param(["--traffic", "t.jsonl"], "give one of the two", id="traffic"),
+    ],
+)
+def test_options_that_contradict_a_plan_are_refused(trtc, encoder, folder, words, message):
+    said = trtc("build", encoder, "--plan", folder / "plan.toml", *QUICK, *words)
+    assert said.code == 2
+    assert message in said.err
+
+
+def test_an_edited_plan_is_read_strictly(trtc, encoder, planned, folder):
+    del planned
+    text = (folder / "plan.toml").read_text()
+    bad = folder / "bad.toml"
+    bad.write_text(text.replace("[execution]", "[execution]\nslot = 3"))
+    said = trtc("build", encoder, "--plan", bad, "--frozen")
+    assert said.code == 2
+    assert "did you mean 'slots'" in said.err
+
+
+def test_a_build_for_traffic_has_a_ladder_of_its_sizes_and_says_for_what(served, traffic):
+    manifest = read_manifest(served)
+    assert [p.ranges["seq"].max for p in manifest.ladder.profiles] == [14, 40]
+    assert {p.ranges["batch"].max for p in manifest.ladder.profiles} == {1}
+    assert manifest.planned.requests == sum(SIZES.values())
+    assert manifest.planned.max_profiles == 2
+    assert manifest.engines[0].cost.model.source == "analytic"
+    assert traffic.name not in json.dumps(manifest.build.options)
+
+
+def test_a_bundle_is_shown_with_what_its_ladder_was_planned_for(trtc, served):
+    said = trtc("inspect", served)
+    assert said.code == 0, said.err
+    assert f"planned for {sum(SIZES.values())} requests" in said.out
+    assert "costs of cpu: counted from the graph's operations" in said.out
+
+
+def test_the_cache_knows_traffic_by_its_content(trtc, encoder, served, folder):
+    del served
+    same = write(folder / "renamed.jsonl", dict(reversed(SIZES.items())))
+    other = write(folder / "shifted.jsonl", SIZES | {41: 1})
+    words = ["--dim", "batch=1", *PADDED, *QUICK, "--max-profiles", 2, "--within", 0, "-o", folder / "again.trtc"]
+    assert trtc("build", encoder, "--traffic", same, *words, "--json").json["cache_hit"]
+    assert not trtc("build", encoder, "--traffic", other, *words, "--json").json["cache_hit"]
+
+
+def test_a_bundle_that_still_fits_says_so(trtc, served, traffic):
+    said = trtc("plan", "--from-bundle", served, "--traffic", traffic, "--json")
+    assert said.code == 0, said.err
+    assert said.json["fits"]
+    assert said.json["same_traffic"]
+    assert said.json["gain"] == 0
+
+
+def test_a_bundle_that_refuses_new_sizes_does_not_fit(trtc, served, folder):
+    grown = write(folder / "grown.jsonl", {5: 50, 60: 50})
+    said = trtc("plan", "--from-bundle", served, "--traffic", grown)
+    assert said.code == 1
+    assert "50.00%" in said.out
+    assert "50.00% of the requests are refused" in said.err
+
+
+def test_what_a_rebuild_would_gain_is_told_in_seconds_and_percent(trtc, encoder, folder):
+    path = folder / "padded.trtc"
+    words = ["--dim", "batch=1", *PADDED, *QUICK, "--max-profiles", 1, "--mode", "bucket", "-o", path]
+    long = write(folder / "long.jsonl", {5: 100, 9000: 1})
+    assert trtc("build", encoder, "--traffic", long, *words).code == 0
+    small = write(folder / "small.jsonl", {3: 100})
+    said = trtc("plan", "--from-bundle", path, "--traffic", small, "--json")
+    assert said.code == 1
+    assert said.json["gain"] > 0.05
+    assert said.json["gain_s"] == pytest.approx(
+        said.json["today"]["expected_s"] - said.json["rebuilt"]["expected_s"], rel=1e-6
+    )
+
+
+def test_a_bundle_without_costs_is_compared_by_its_padding(trtc, bundle, folder):
+    short = write(folder / "short.jsonl", {3: 100})
+    said = trtc("plan", "--from-bundle", bundle, "--traffic", short, "--json")
+    assert said.json["gain_s"] is None
+    assert said.json["today"]["expected_s"] is None
+    assert said.json["rebuilt"]["profiles"][0]["ranges"]["seq"]["max"] == 3
+
+
+def test_costs_that_are_not_measured_are_marked(trtc, encoder, traffic):
+    said = trtc("plan", encoder, "--traffic", traffic, "--dim", "batch=1", *PADDED, *QUICK, "--json")
+    assert said.json["cost"]["source"] == "analytic"
+    assert said.json["execution"] is None
+    assert any("counted, not measured" in note for note in said.json["notes"])
+
+
+def test_without_padding_one_profile_serves_everything_exactly(trtc, encoder, traffic):
+    said = trtc("plan", encoder, "--traffic", traffic, "--dim", "batch=1", *QUICK, "--json")
+    (profile,) = said.json["profiles"]
+    assert (profile["ranges"]["seq"]["min"], profile["ranges"]["seq"]["max"]) == (1, 40)
+    assert profile["waste"] == 0
+
+
+def test_buckets_keep_to_the_alignment(trtc, encoder, traffic):
+    words = ["--dim", "batch=1", *PADDED, *QUICK, "--align", "seq=8", "--json"]
+    said = trtc("plan", encoder, "--traffic", traffic, *words)
+    assert all(p["ranges"]["seq"]["max"] % 8 == 0 for p in said.json["profiles"])
+
+
+def test_padding_that_changes_answers_stops_a_plan(trtc, encoder, traffic):
+    words = ["--pad", "seq", "--fill", "input_ids=0", "--fill", "attention_mask=1"]
+    said = trtc("plan", encoder, "--traffic", traffic, "--dim", "batch=1", *words, *QUICK)
+    assert said.code == 1
+    assert "padding seq is refused" in said.err
+
+
+BAD_FILES = [
+    pytest.param("t.jsonl", "", "no request in it", id="empty"),
+    pytest.param("t.jsonl", '{"seq": 3}\n{"seq": "x"}\n', "t.jsonl, line 2: seq is 'x'", id="malformed"),
+    pytest.param("t.jsonl", '{"seq": 3}\n{"seq": 3, "batch": 1}\n', "line 2", id="contradictory"),
+    pytest.param("t.jsonl", '{"seq": 3, "count": NaN}\n', "line 1", id="nan-weight"),
+    pytest.param("t.csv", "seq,count\n3,-1\n", "line 2: the count is -1", id="negative-weight"),
+    pytest.param("t.jsonl", '{"sep": 3}\n', "did you mean 'seq'", id="unknown-symbol"),
+    pytest.param("t.jsonl", '{"seq": 0}\n', "line 1: seq is 0", id="size-zero"),
+    pytest.param("t.txt", "some words\n", "--tokenizer", id="texts-without-tokenizer"),
+    pytest.param("t.xlsx", "x", "the ending '.xlsx'", id="unknown-ending"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "message"), BAD_FILES)
+@pytest.mark.parametrize("verb", ["plan", "build"])
+def test_bad_traffic_is_one_message_that_names_the_line(  # noqa: PLR0917 (a table)
+    trtc, encoder, tmp_path, verb, name, text, message
+):
+    path = tmp_path / name
+    path.write_text(text)
+    said = trtc(verb, encoder, "--traffic", path, *QUICK)
+    assert said.code == 2
+    assert message in said.err
+    assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        pytest.param(["--dim", "seq=1..20"], 2, "20", id="sizes-outside-limits"),
+        pytest.param(["--buckets", "seq=16,64"], 2, "--traffic chooses the profiles", id="buckets-too"),
+        pytest.param(["--align", "batch=2"], 2, "batch may not be padded", id="align-what-is-not-padded"),
+        pytest.param(["--align", "seq"], 2, "write SYMBOL=N", id="align-without-number"),
+        pytest.param(["--align", "sep=8"], 2, "did you mean 'seq'", id="align-unknown"),
+        pytest.param(["--rare", "refuse"], 2, "--refuse-share", id="refuse-without-share"),
+        pytest.param(["--max-profiles", "0"], 2, "--max-profiles", id="no-profile"),
+        pytest.param(["--max-slot-memory", "1K"], 1, "bytes", id="budget-that-nothing-satisfies"),
+        pytest.param(["--frozen"], 2, "--plan", id="frozen-without-plan"),
+    ],
+)
+def test_wrong_use_says_what_to_do(  # noqa: PLR0917 (a table)
+    trtc, encoder, traffic, words, code, message
+):
+    dim = [] if any(word.startswith("--dim") or word == "--buckets" for word in words) else ["--dim", "batch=1"]
+    said = trtc("build", encoder, "--traffic", traffic, *dim, *PADDED, *QUICK, *words)
+    assert said.code == code, said.err
+    assert message in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param(["--max-profiles", "3"], "--max-profiles says how traffic is planned for", id="no-traffic"),
+        pytest.param([], "give --traffic FILE", id="nothing"),
+    ],
+)
+def test_a_plan_without_traffic_is_refused(trtc, encoder, words, message):
+    said = trtc("plan" if not words else "build", encoder, *words)
+    assert said.code == 2
+    assert message in said.err
+
+
+def test_places_that_cannot_take_a_file_are_refused_before_anything_runs(trtc, encoder, traffic, tmp_path):
+    for place in (tmp_path, tmp_path / "missing" / "plan.toml", encoder):
+        said = trtc("plan", encoder, "--traffic", traffic, "-o", place)
+        assert said.code == 2
+
+
+def test_a_page_without_its_library_says_what_to_install(trtc, encoder, traffic, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    said = trtc("plan", encoder, "--traffic", traffic, "--html", tmp_path / "p.html")
+    assert said.code == 4
+    assert "pip install 'trtc[report]'" in said.err
+
+
+def test_samples_are_traffic_too(trtc, encoder, tmp_path):
+    samples = tmp_path / "samples"
+    samples.mkdir()
+    for i, n in enumerate((5, 5, 12)):
+        np.savez(samples / f"{i}.npz", input_ids=np.ones((1, n), np.int64), attention_mask=np.ones((1, n), np.int64))
+    said = trtc("plan", encoder, "--traffic", samples, *PADDED, *QUICK, "--json")
+    assert said.code == 0, said.err
+    assert said.json["traffic"]["requests"] == 3
+
+
+def test_the_traffic_that_a_session_recorded_plans_the_next_build(trtc, served, encoder, tmp_path):
+    from trtc.runtime import load
+
+    path = tmp_path / "recorded.jsonl"
+    bundle = shutil.copytree(served, tmp_path / "served.trtc")
+    with load(bundle) as session:
+        session.record_traffic(path)
+        for n in (3, 3, 3, 9):
+            session.run({"input_ids": np.ones((1, n), np.int64), "attention_mask": np.ones((1, n), np.int64)})
+    said = trtc("plan", encoder, "--traffic", path, *PADDED, *QUICK, "--within", 0, "--json")
+    assert said.code == 0, said.err
+    assert [p["ranges"]["seq"]["max"] for p in said.json["profiles"]] == [3, 9]

@@ -1,0 +1,181 @@
+"""Whether the ladder of a bundle still fits the traffic of today, and what a rebuild would gain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trtc.profiles import CheckError, Range, UsageError, unknown_name
+from trtc.profiles.cost import element_cost
+from trtc.profiles.cost_fit import measured_cost
+from trtc.profiles.evaluation import Evaluation, evaluate_ladder
+from trtc.profiles.plan_values import PlanRequest
+from trtc.profiles.planner import plan_ladder
+from trtc.tools.output import print_table, print_text, seconds_text
+from trtc.tools.plan_view import traffic_fields
+
+if TYPE_CHECKING:
+    from trtc.engines.manifest import Manifest, PlanRecord
+    from trtc.profiles import Ladder
+    from trtc.profiles.cost import CostModel
+    from trtc.profiles.plan_values import PlanResult
+    from trtc.profiles.traffic import Traffic
+
+WORTH = 0.05
+"""A rebuild is worth it when requests would take at least this share less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How a bundle serves given traffic.
+
+    Attributes:
+        traffic: of today, over the symbols of the bundle.
+        planned: what the ladder was planned for; None where a person chose it.
+        known_cost: whether the bundle holds costs; else padded elements stand for them and there are no seconds.
+        mode: of the bundle: ``exact`` or ``bucket``.
+        today: the ladder of the bundle on this traffic; None when it serves none of it.
+        rebuilt: the best ladder for this traffic.
+        rebuilt_s: mean seconds (or elements) of a request with it, in the bundle's mode.
+    """
+
+    traffic: Traffic
+    planned: PlanRecord | None
+    known_cost: bool
+    mode: str
+    today: Evaluation | None
+    rebuilt: PlanResult
+    rebuilt_s: float
+
+    @property
+    def refused(self) -> float:
+        """Share of the requests that no profile of the bundle takes."""
+        return 1.0 if self.today is None else self.today.refused
+
+    @property
+    def gain(self) -> float:
+        """How much less a served request would take after a rebuild, as a share."""
+        if self.today is None or not self.today.expected_s:
+            return 0.0
+        return max(0.0, 1 - self.rebuilt_s / self.today.expected_s)
+
+    @property
+    def fits(self) -> bool:
+        """Whether everything is served and a rebuild would gain little."""
+        allowed = 0.0 if self.planned is None else self.planned.refuse_share
+        return self.refused <= allowed + 1e-9 and self.gain < WORTH
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of the JSON object. Seconds are null where the bundle holds no costs."""
+        point, today = self.rebuilt.point, self.today
+
+        def seconds(value: float) -> float | None:
+            return value if self.known_cost else None
+
+        return {
+            "traffic": traffic_fields(self.traffic),
+            "same_traffic": self.planned is not None and self.planned.traffic == self.traffic.digest,
+            "mode": self.mode,
+            "fits": self.fits,
+            "today": None
+            if today is None
+            else {"expected_s": seconds(today.expected_s), "waste": today.waste, "refused": today.refused,
+                  "buckets": today.buckets if self.known_cost else None},
+            "rebuilt": {"expected_s": seconds(self.rebuilt_s), "waste": point.waste, "refused": self.rebuilt.refused,
+                        "profiles": self.rebuilt.ladder.profiles, "reason": self.rebuilt.reason},
+            "gain_s": None if today is None else seconds(today.expected_s - self.rebuilt_s),
+            "gain": self.gain,
+            "refused": self.refused,
+        }  # fmt: skip
+
+
+def fit_of(manifest: Manifest, traffic: Traffic) -> Fit:
+    """Compare a bundle's ladder with the best one.
+
+    Raises:
+        UsageError: for symbols that the bundle does not have.
+        CheckError: when no ladder can be planned for this traffic.
+    """
+    symbols = manifest.signature.symbols
+    for symbol in traffic.symbols:
+        if symbol not in symbols:
+            raise UsageError(f"the traffic has an {unknown_name('symbol', symbol, symbols)}")
+    traffic = traffic.restricted([symbol for symbol in symbols if symbol in traffic.symbols])
+    cost = cost_of(manifest, traffic)
+    known = cost is not None
+    model = element_cost(traffic.symbols) if cost is None else cost
+    planned = manifest.planned
+    request = PlanRequest(
+        max_profiles=len(manifest.ladder.profiles) if planned is None else planned.max_profiles,
+        padded=manifest.padded & set(traffic.symbols),
+        align={} if planned is None else dict(planned.align),
+        limits=_lowest(manifest.ladder, traffic),
+        rare="cover" if planned is None or planned.rare == "catch_all" else planned.rare,
+        refuse_share=0.0 if planned is None else planned.refuse_share,
+    )
+    result = plan_ladder(traffic, model, request)
+    to_bucket = manifest.execution.mode == "bucket"
+    try:
+        today = evaluate_ladder(manifest.ladder, traffic, model, manifest.padded, to_bucket=to_bucket)
+    except CheckError:
+        today = None
+    again = evaluate_ladder(result.ladder, traffic, model, manifest.padded, to_bucket=to_bucket)
+    return Fit(traffic, planned, known, manifest.execution.mode, today, result, again.expected_s)
+
+
+def cost_of(manifest: Manifest, traffic: Traffic) -> CostModel | None:
+    """Seconds by sizes for the symbols of this traffic: as measured, or else through the costs of the buckets."""
+    found = [e.cost.model for e in manifest.engines if e.cost is not None]
+    fitting = (model for model in found if set(model.symbols) <= set(traffic.symbols))
+    return next(fitting, None) or _through_buckets(manifest.ladder, traffic)
+
+
+def _through_buckets(ladder: Ladder, traffic: Traffic) -> CostModel | None:
+    """Costs of a ladder that grows along one symbol: of its buckets, and between them; below the first as there."""
+    tops = {s: [p.ranges[s].max for p in ladder.profiles if s in p.ranges] for s in traffic.symbols}
+    growing = [symbol for symbol, sizes in tops.items() if len(set(sizes)) > 1]
+    if not ladder.cost_s or len(growing) != 1 or None in tops[growing[0]]:
+        return None
+    seconds = {top: cost_s for top, cost_s in zip(tops[growing[0]], ladder.cost_s, strict=True) if top}
+    grid = sorted(seconds)
+    return measured_cost(growing, [grid], [seconds[size] for size in grid])
+
+
+def _lowest(ladder: Ladder, traffic: Traffic) -> dict[str, Range]:
+    """Let profiles start where those of today do, and end anywhere."""
+    found: dict[str, Range] = {}
+    for symbol in traffic.symbols:
+        ranges = [p.ranges[symbol] for p in ladder.profiles if symbol in p.ranges]
+        if ranges:
+            found[symbol] = Range(min(int(traffic.marginal(symbol)[0][0]), *(r.min for r in ranges)), None, None)
+    return found
+
+
+def show_fit(fit: Fit) -> None:
+    """Print the comparison."""
+    today, rebuilt = fit.today, fit.rebuilt
+
+    def cost(value: float) -> str:
+        return seconds_text(value) if fit.known_cost else "-"
+
+    now = ("-", "-") if today is None else (cost(today.expected_s), f"{today.waste:.1%}")
+    count = f"rebuilt, {len(rebuilt.ladder.profiles)} profiles"
+    rows = [
+        ("this bundle", *now, f"{fit.refused:.2%}"),
+        (count, cost(fit.rebuilt_s), f"{rebuilt.point.waste:.1%}", f"{rebuilt.refused:.2%}"),
+    ]
+    print_table("ladder", ("ladder", "a request", "padding waste", "refused"), rows)
+    if fit.mode == "exact":
+        print_text("this bundle runs exact sizes: profiles bound what is served, and cost nothing else")
+    if fit.today is not None and fit.known_cost:
+        saved = fit.today.expected_s - fit.rebuilt_s
+        print_text(f"a rebuild would save {seconds_text(max(saved, 0.0))} a request ({fit.gain:.1%})")
+    elif fit.today is not None:
+        print_text(
+            f"a rebuild would pad {fit.gain:.1%} fewer elements; this bundle holds no costs, so no seconds are known"
+        )
+    if fit.planned is not None and fit.planned.traffic == fit.traffic.digest:
+        print_text("the traffic is the one that this ladder was planned for")
+    print_text(
+        "today's ladder still fits" if fit.fits else "today's ladder does not fit any more; rebuild with --traffic"
+    )
