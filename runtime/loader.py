@@ -35,6 +35,7 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
     arena: Arena | None = None,
     max_memory_bytes: int | None = None,
     verify: bool = True,
+    allow_plugins: bool = False,
 ) -> Session:
     """Load a bundle.
 
@@ -49,7 +50,9 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
         threads: that one call may use; None takes what the build measured, within what this process is allowed.
         arena: memory to share with other sessions; None takes the one of this process.
         max_memory_bytes: budget for planned memory, in an arena of its own; not together with ``arena``.
-        verify: False skips the digests (sizes are still checked): only for a bundle that nobody else can write.
+        verify: False skips the digests (sizes are still checked): only for a bundle that nobody else can write. An engine
+            with plug-ins is always checked.
+        allow_plugins: True lets an engine's libraries of plug-ins run in this process, once their digests were checked.
 
     Raises:
         UsageError: for a missing path, an unknown engine, device or fallback, or counts that are not positive.
@@ -74,7 +77,7 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
         )
     folder = Path(path)
     host = this_host()
-    wish = Wish(engine, "" if device is None else str(device), fallback)
+    wish = Wish(engine, "" if device is None else str(device), fallback, allow_plugins)
 
     chosen: list[Choice] = []
 
@@ -93,10 +96,11 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
                 threads=execution.threads,
                 spinning=execution.slots * execution.threads <= host.threads,
                 device=chosen[0].device,
+                allow_plugins=allow_plugins,
             )
         )
     options: dict[str, Any] = {"engine": engine, "slots": slots, "threads": threads, "verify": verify}
-    options |= {"device": device, "fallback": fallback}
+    options |= {"device": device, "fallback": fallback, "allow_plugins": allow_plugins}
     memory = arena or (default_arena() if max_memory_bytes is None else Arena(max_memory_bytes))
     try:
         session = Session(

@@ -48,6 +48,12 @@ def parse(parser: Any, logger: Any, model: str) -> Failure | None:
     return Failure("parse", tuple(problems) or tuple(NodeProblem("", "", text) for text in error_texts(logger.lines)))
 
 
+def plugin_layers(network: Any) -> tuple[str, ...]:
+    """Return the names of the layers that plug-ins compute."""
+    layers = (network.get_layer(i) for i in range(network.num_layers))
+    return tuple(layer.name for layer in layers if layer.type.name.startswith("PLUGIN"))
+
+
 def _name(error: Any) -> str:
     return error.node_name() or (f"number {error.node()}" if error.node() >= 0 else "")
 
