@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import stat
 from dataclasses import replace
 from hashlib import file_digest
 from typing import TYPE_CHECKING
@@ -50,11 +48,10 @@ def plugin_digest(library: Path) -> str:
 
 def _copy(given: Path, copy: Path) -> None:
     try:
-        fd = os.open(given, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(fd, "rb") as source, copy.open("xb") as target:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise UsageError(f"--plugin {given}: it is not a file; give a shared library (.so)")
-            shutil.copyfileobj(source, target)
+        if not given.is_file():  # a pipe would be waited for
+            given.stat()
+            raise UsageError(f"--plugin {given}: it is no file; give a shared library (.so)")
+        shutil.copyfile(given, copy)
     except OSError as error:
         raise UsageError(
             f"--plugin {given}: cannot be read ({error.strerror}); give a shared library (.so) that exports getCreators"
