@@ -42,9 +42,7 @@ def refuse_options(options: BuildOptions) -> None:
         backend.build_module().refuse_options(target, options.builder)
 
 
-def problems_of(
-    model: Model, target: Target, folder: Path, plugins: tuple[Path, ...] = ()
-) -> tuple[NodeProblem, ...]:
+def problems_of(model: Model, target: Target, folder: Path, plugins: tuple[Path, ...] = ()) -> tuple[NodeProblem, ...]:
     """Return what a target's builder would refuse about a model, node by node, without building anything.
 
     Args:

@@ -157,8 +157,9 @@ class Execution(_Record, frozen=True):
 class EngineRecord(_Record, frozen=True):
     """One engine: what it is, what it needs, and what was shown about it.
 
-    ``execution``: how this engine runs, where that differs from the bundle's. ``plugins``: paths of those files that are
-    libraries of plug-ins, in the order to load them; they are code, and run only where the caller allows it.
+    ``execution``: how this engine runs, where that differs from the bundle's.
+    ``plugins``: paths of those files that are libraries of plug-ins, in the order to load them. They are code, and run
+    only where the caller allows it.
     """
 
     name: str

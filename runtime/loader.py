@@ -50,9 +50,9 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
         threads: that one call may use; None takes what the build measured, within what this process is allowed.
         arena: memory to share with other sessions; None takes the one of this process.
         max_memory_bytes: budget for planned memory, in an arena of its own; not together with ``arena``.
-        verify: False skips the digests (sizes are still checked): only for a bundle that nobody else can write. An engine
-            with plug-ins is always checked.
-        allow_plugins: True lets an engine's libraries of plug-ins run in this process, once their digests were checked.
+        verify: False skips the digests (sizes are still checked): only for a bundle that nobody else can write. The
+            files of an engine with plug-ins are checked all the same.
+        allow_plugins: True lets an engine's libraries of plug-ins run in this process: they are code.
 
     Raises:
         UsageError: for a missing path, an unknown engine, device or fallback, or counts that are not positive.

@@ -46,7 +46,7 @@ REFUSED = {
     ),
     "refit": _REFIT,
     **dict.fromkeys(["setPluginsToSerialize", "ignoreParsedPluginLibs"], _PLUGINS),
-    "excludeLeanRuntime": "no engine holds a lean runtime; --version-compatible --runtime lean runs it with an installed one",
+    "excludeLeanRuntime": "no engine holds a lean runtime; leave it out, and add --runtime lean for the installed one",
     "leanDLLPath": "the lean runtime is the installed one (pip install tensorrt-lean-cu13)",
     "useProfile": "the session picks the profile of every request by itself; 'trtc run --json' says which",
     "dumpOptimizationProfile": "'trtc inspect BUNDLE' shows the profiles",

@@ -162,10 +162,8 @@ def _plugin_blobs(job: BuildJob, folder: Path) -> dict[str, Path]:
 def _plugin_notes(request: EngineRequest, outcome: BuildOutcome) -> tuple[str, ...]:
     if not request.builder.plugins or outcome.plugin_layers:
         return ()
-    return (
-        f"target {request.target.text}: no node of the model became a plug-in (the library prefers its own operators); "
-        "leave --plugin out, so that the engine carries no code that it does not need",
-    )
+    why = "no node of the model became a plug-in (the library prefers its own operators)"
+    return (f"target {request.target.text}: {why}; leave --plugin out, so that no code is carried for nothing",)
 
 
 def _options(job: BuildJob, outcome: BuildOutcome) -> dict[str, str]:

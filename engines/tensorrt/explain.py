@@ -49,7 +49,10 @@ CAUSES = (
     ),
     Cause(
         re.compile(r"plug-in library "),
-        ("the file is no shared library for this machine", "a library that it needs is not found (ldd FILE lists them)"),
+        (
+            "the file is no shared library for this machine",
+            "a library that it needs is not found (ldd FILE lists them)",
+        ),
         "give one that loads from any folder: it travels in the bundle, alone",
         UsageError,
     ),

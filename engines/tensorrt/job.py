@@ -81,8 +81,11 @@ class LogLine(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why a build ended: ``stage`` is ``host``, ``plugins``, ``parse``, ``tensors``, ``options``, ``profiles`` or
-    ``build``.
+    """Why a build ended.
+
+    Attributes:
+        stage: ``host``, ``plugins``, ``parse``, ``tensors``, ``options``, ``profiles`` or ``build``.
+        problems: what was said.
     """
 
     stage: str

@@ -208,7 +208,7 @@ def _choose(opening: Opening) -> Gpu:
 
 
 def _load_plugins(opening: Opening, handles: Handles, log: RuntimeLog) -> None:
-    """Open the engine's libraries of plug-ins, whose digests were checked with the engine's; they end with the runtime."""
+    """Open the engine's libraries of plug-ins, whose digests were checked; they end with the runtime."""
     if not opening.record.plugins:
         return
     registry = handles.runtime.get_plugin_registry()

@@ -28,7 +28,7 @@ BLOB = f"blobs/{DIGEST}.so"
 
 
 @pytest.fixture
-def bundle(make_bundle, graphs, engine_store, machine, tmp_path):
+def bundle(make_bundle, graphs, engine_store, tmp_path):
     """A bundle whose engine needs a library, which the simulator would open."""
     value = graphs.value
     model = graphs.model([graphs.node("Add", ["x", "x"], ["y"])], [value("x", ("n", 5))], [value("y", ("n", 5))])
@@ -81,9 +81,7 @@ def test_without_a_word_nothing_of_a_bundle_is_run_as_code(bundle, opened):
 def test_the_backend_refuses_as_well(bundle, opened):
     with open_engine(bundle, lambda manifest: manifest.engines[0]) as reader:
         manifest = reader.manifest
-        wanted = Opening(
-            files=reader.files, record=reader.record, signature=manifest.signature, ladder=manifest.ladder
-        )
+        wanted = Opening(files=reader.files, record=reader.record, signature=manifest.signature, ladder=manifest.ladder)
         with pytest.raises(HostError, match="it brings libraries of plug-ins"):
             backend.load_engine(wanted)
     assert opened == []

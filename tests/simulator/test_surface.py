@@ -29,7 +29,18 @@ RUN_HALF = (
 BOTH = ["Runtime", "IPluginRegistry", "ICudaEngine", "IRuntimeConfig", "IExecutionContext"]
 RTX_ONLY = {"RtxRuntimeConfig": "IRuntimeConfig", "RtxExecutionContext": "IExecutionContext", "IRuntimeCache": ""}
 LIBRARIES = [pytest.param(tensorrt_rtx, id="rtx"), pytest.param(tensorrt_lean, id="lean")]
-OF_THE_SIMULATOR = {"compute", "state", "strategy", "used", "kernels", "pending", "recorded", "submit", "size", "loaded"}
+OF_THE_SIMULATOR = {
+    "compute",
+    "state",
+    "strategy",
+    "used",
+    "kernels",
+    "pending",
+    "recorded",
+    "submit",
+    "size",
+    "loaded",
+}
 """Names that only the simulator and its tests use."""
 
 

@@ -177,7 +177,7 @@ class TestFilesThatAreNoPlugins:
 
 class TestNodes:
     def test_the_parser_gives_a_node_that_it_does_not_know_to_its_plugin(self, request_for, contrib, fast_gelu):
-        """Without a GPU TensorRT for RTX 1.7 ends its process there; the log of the real builder shows how far it came."""
+        """Without a GPU TensorRT for RTX 1.7 ends its process right behind that."""
         if survey_gpus().gpus:
             pytest.skip("there is a GPU here, so the library does not end its process")
         request = request_for(contrib, SMALL, builder=with_plugins(fast_gelu))
@@ -202,6 +202,13 @@ class TestNodes:
         facts = Facts("tensorrt_rtx", {}, frozenset(["Sinh"]), 24, 17)
         assert [p.operator for p in node_problems(model.graph, facts)] == [operator]
         assert not list(node_problems(model.graph, replace(facts, plugins=frozenset([operator]))))
+
+    def test_a_plugin_does_not_hide_what_the_library_ignores_in_its_own_operators(self, graph):
+        node = helper.make_node("Attention", ["q", "k", "v", "", "", "", "lengths"], ["y"])
+        sizes = {name: (FLOAT, ["b", 4, "s", 8]) for name in "qkv"}
+        model = graph([node], sizes | {"lengths": (TensorProto.INT64, ["b"])}, {"y": (FLOAT, [None] * 4)}, opset=24)
+        facts = Facts("tensorrt_rtx", {}, frozenset(), 24, 24, frozenset(["Attention"]))
+        assert "would be ignored without an error" in next(node_problems(model.graph, facts)).message
 
 
 class TestPrivateCopies:
