@@ -127,6 +127,12 @@ class TestWithTheLibrary:
         assert said.code == 2
         assert said.err.startswith("trtc: error: --") or said.err.startswith("--")
 
+    def test_check_says_that_a_file_is_no_library_of_plugins(self, trtc, model, tmp_path):
+        (tmp_path / "x.so").write_text("no library")
+        said = trtc("check", model, "--dim", "rows=1..4", "--target", "rtx", "--plugin", tmp_path / "x.so")
+        assert said.code == 2
+        assert "plug-in library 'x.so': " in said.err
+
     @pytest.fixture
     def sequences(self, tmp_path):
         x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows"]) for name in "xy")

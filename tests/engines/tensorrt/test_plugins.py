@@ -15,7 +15,7 @@ import tensorrt_lean_libs
 import tensorrt_rtx
 from onnx import TensorProto, helper
 
-from trtc.compiler.options import BuildOptions
+from trtc.compiler import BuildOptions, ShapeOptions, build
 from trtc.compiler.plugins import plugin_digest, with_private_plugins
 from trtc.engines.build import unheard
 from trtc.engines.builder_options import BuilderOptions
@@ -134,6 +134,20 @@ class TestBuilds:
     def test_without_plugins_nothing_is_loaded_or_told(self, request_for, relu):
         built = build_engine(request_for(relu, SMALL))
         assert (built.plugins, built.notes, len(built.files)) == ((), (), 1)
+
+
+def test_a_bundle_keeps_the_library_and_so_does_the_cache(relu, same, tmp_path):
+    (tmp_path / "model.onnx").write_bytes(relu.SerializeToString())
+    shapes = ShapeOptions(dim=("n=1..4",))
+    options = BuildOptions(targets=("rtx",), shapes=shapes, builder=with_plugins(same), measure_s=0.0, verify_s=2.0)
+    for name, hit in (("first.trtc", False), ("second.trtc", True)):
+        report = build(tmp_path / "model.onnx", tmp_path / name, options)
+        (record,) = report.manifest.engines
+        assert report.hit == hit
+        assert record.plugins == (f"blobs/{plugin_digest(same)}.so",)
+        assert (report.path / record.plugins[0]).read_bytes() == same.read_bytes()
+        assert report.manifest.build.options["plugin"] == plugin_digest(same)
+        assert any("no node of the model became a plug-in" in note for note in report.notes)
 
 
 class TestFilesThatAreNoPlugins:
