@@ -15,13 +15,14 @@ import onnx
 from trtc.engines.blobs import blob_path
 from trtc.engines.build import BuiltEngine, NodeProblem
 from trtc.engines.errors import EngineError
-from trtc.engines.gpu import DEVICE_KIND
+from trtc.engines.gpu import DEVICE_KIND, survey_gpus
 from trtc.engines.host import this_host
 from trtc.engines.manifest import Requirements
 from trtc.engines.tensorrt.examine import examine
 from trtc.engines.tensorrt.explain import crash_error, failure_error
 from trtc.engines.tensorrt.isolate import isolate
 from trtc.engines.tensorrt.job import BuildJob, Failure
+from trtc.engines.tensorrt.library import TENSORRT
 from trtc.engines.tensorrt.locate import located
 from trtc.engines.tensorrt.log import scratch_bytes, unused_inputs, weights_bytes
 from trtc.engines.tensorrt.options import refuse_options
@@ -134,7 +135,7 @@ def _as_blob(request: EngineRequest, job: BuildJob, outcome: BuildOutcome) -> Bu
         # built it (documentation of ``Runtime.load_runtime``).
         exact_version=True,
         device=DEVICE_KIND,
-        compute_capabilities=job.compute_capabilities,
+        compute_capabilities=job.compute_capabilities or _of_this_gpu(job),
     )
     scratch = scratch_bytes(outcome.log, len(job.profiles))
     plugins = _plugin_blobs(job, request.folder)
@@ -148,6 +149,13 @@ def _as_blob(request: EngineRequest, job: BuildJob, outcome: BuildOutcome) -> Bu
         _plugin_notes(request, outcome),
         tuple(plugins),
     )
+
+
+def _of_this_gpu(job: BuildJob) -> tuple[str, ...]:
+    """Return the compute capability of the GPU that full TensorRT builds for: the first one of this machine."""
+    if job.library != TENSORRT or job.hardware_compatibility == "ampere+":
+        return ()
+    return tuple(gpu.compute_capability for gpu in survey_gpus().gpus[:1])
 
 
 def _plugin_blobs(job: BuildJob, folder: Path) -> dict[str, Path]:

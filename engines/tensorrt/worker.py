@@ -14,7 +14,7 @@ from trtc.engines.tensorrt.config import add_profiles, set_options
 from trtc.engines.tensorrt.job import BuildJob, BuildOutcome, Failure, Step
 from trtc.engines.tensorrt.library import open_library
 from trtc.engines.tensorrt.log import error_texts, new_logger
-from trtc.engines.tensorrt.network import parse, plugin_layers, unlike_tensors
+from trtc.engines.tensorrt.network import new_network, parse, plugin_layers, unlike_tensors
 from trtc.engines.tensorrt.plugins import load_plugins, operators_of
 from trtc.profiles import HostError
 
@@ -53,7 +53,7 @@ def build_here(job: BuildJob, tell: Callable[[str], None]) -> BuildOutcome:
     library = open_library(job.library)
     logger = new_logger(library)
     builder = library.Builder(logger)
-    network = builder.create_network(0)
+    network = new_network(library, builder)
     network.name = job.network
     registry = builder.get_plugin_registry()
     if failure := _plugins(registry, job, logger, tell):

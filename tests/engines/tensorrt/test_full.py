@@ -1,9 +1,10 @@
-"""Engines for TensorRT's lean runtime: what the build sets and records. The library that builds them is not here."""
+"""Engines of full TensorRT and for its lean runtime: what a build sets and records. The builder itself is not here."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -11,11 +12,13 @@ import tensorrt_lean
 import tensorrt_rtx
 
 from trtc.engines.builder_options import BuilderOptions
+from trtc.engines.gpu import Gpu, GpuSurvey
 from trtc.engines.target import parse_target
 from trtc.engines.tensorrt import build as building
 from trtc.engines.tensorrt.config import set_options
 from trtc.engines.tensorrt.job import BuildOutcome
 from trtc.engines.tensorrt.log import new_logger
+from trtc.engines.tensorrt.network import new_network
 from trtc.engines.tensorrt.options import refuse_options
 from trtc.engines.tensorrt.toolkit import open_toolkit, runtime_library
 from trtc.profiles import UsageError
@@ -55,6 +58,36 @@ def test_any_other_engine_names_full_tensorrt(built, options):
     assert (found.requirements.library, found.requirements.exact_version) == ("tensorrt", True)
     assert "runtime" not in found.options
     assert runtime_library("tensorrt", found.options) == "tensorrt"
+
+
+class TestTheGpuThatBuilds:
+    """Full TensorRT builds for the GPU of the machine that builds, which the record has to name."""
+
+    @pytest.fixture(autouse=True)
+    def gpus(self, monkeypatch):
+        found = tuple(Gpu(i, f"GPU-{i}", "NVIDIA", name, 2**30) for i, name in enumerate(("sm90", "sm89")))
+        monkeypatch.setattr(building, "survey_gpus", lambda: GpuSurvey(found))
+
+    @pytest.mark.parametrize(
+        ("level", "expected"), [("none", ("sm90",)), ("same-compute-capability", ("sm90",)), ("ampere+", ())]
+    )
+    def test_is_recorded_unless_the_engine_runs_on_others(self, built, level, expected):
+        found = built(BuilderOptions(hardware_compatibility=level))
+        assert found.requirements.compute_capabilities == expected
+
+
+@pytest.mark.parametrize(
+    ("kinds", "flags"),
+    [
+        pytest.param(tensorrt_rtx.NetworkDefinitionCreationFlag, 1, id="that-of-the-library"),
+        pytest.param(SimpleNamespace(EXPLICIT_BATCH=0, STRONGLY_TYPED=1), 2, id="as-in-version-10"),
+        pytest.param(SimpleNamespace(), 0, id="once-it-is-gone"),
+    ],
+)
+def test_a_network_keeps_the_types_of_its_model(kinds, flags):
+    asked = []
+    new_network(SimpleNamespace(NetworkDefinitionCreationFlag=kinds), SimpleNamespace(create_network=asked.append))
+    assert asked == [flags]
 
 
 def test_it_needs_an_engine_of_its_operators():
