@@ -132,7 +132,13 @@ class Opener:
 
     def __init__(self, target: Target, built: BuiltEngine, record: EngineRecord, plan: Plan) -> None:
         self._backend = backend_named(target.backend)
-        self._opening = Opening(files=built.files, record=record, signature=plan.signature, ladder=plan.ladder)
+        self._opening = Opening(
+            files=built.files,
+            record=record,
+            signature=plan.signature,
+            ladder=plan.ladder,
+            allow_plugins=True,  # whoever builds with --plugin has named them
+        )
         self.entry = built.files[built.entry]
 
     def open(self, threads: int, *, spinning: bool = True) -> Engine:
@@ -251,6 +257,7 @@ def _record(target: Target, built: BuiltEngine, memory: tuple[ProfileMemory, ...
         verified=False,
         memory=memory,
         options=built.options,
+        plugins=built.plugins,
     )
 
 

@@ -17,6 +17,7 @@ from trtc.compiler.construct import construct
 from trtc.compiler.importer import load_model
 from trtc.compiler.options import Recorded, Setting, Silent
 from trtc.compiler.plan_build import settled
+from trtc.compiler.plugins import plugin_digest, with_private_plugins
 from trtc.compiler.prove import prove
 from trtc.compiler.targets import refuse_model, refuse_options
 from trtc.engines.distributions import find_distribution
@@ -78,6 +79,7 @@ def build(model_path: Path, output: Path, options: BuildOptions, progress: Progr
         model = load_model(model_path, work_folder=Path(work) / "model", model_root=options.model_root)
         declared = read_declarations(model, options)
         refuse_options(options)
+        options = with_private_plugins(options, Path(work) / "plugins")
         threads = options.threads or this_host().threads
         key = build_key(model, declared, options)
         # Without the cache a private one that keeps nothing is used, so that both ways run the same code.
@@ -127,12 +129,13 @@ def library_versions(targets: tuple[Target, ...]) -> dict[str, str]:
 
 
 def _builder_key(options: BuilderOptions) -> dict[str, object]:
-    """The builder's options as content: a timing cache counts by its bytes.
+    """The builder's options as content: a timing cache and libraries of plug-ins count by their bytes.
 
     Raises:
         UsageError: when the timing cache cannot be read.
     """
     found: dict[str, object] = {f.name: getattr(options, f.name) for f in fields(options)}
+    found["plugins"] = [plugin_digest(library) for library in options.plugins]
     if options.timing_cache is not None:
         try:
             found["timing_cache"] = sha256(options.timing_cache.read_bytes()).hexdigest()
@@ -221,6 +224,8 @@ def _option_texts(options: BuildOptions) -> dict[str, str]:
         "workspace": () if builder.workspace_bytes is None else (f"{builder.workspace_bytes // 1024}K",),
         "optimization-level": () if builder.optimization_level is None else (str(builder.optimization_level),),
         "version-compatible": ("yes",) if builder.version_compatible else (),
+        "runtime": () if builder.runtime == "full" else (builder.runtime,),
+        "plugin": tuple(plugin_digest(library) for library in builder.plugins),
         "hardware-compatibility": () if builder.hardware_compatibility == "none" else (builder.hardware_compatibility,),
         "tf32": ("yes",) if builder.tf32 else (),
         "timing-cache": ("1 file",) if builder.timing_cache is not None else (),

@@ -58,6 +58,7 @@ class ReverifyOptions:
         verify_s: seconds for comparing one engine.
         threads: of the reference and of the engine.
         devices: index of the GPU that an engine runs on, by the engine's name; none for those that need no GPU.
+        allow_plugins: libraries of plug-ins may run.
     """
 
     samples: tuple[Path, ...] = ()
@@ -68,6 +69,7 @@ class ReverifyOptions:
     verify_s: float = 60.0
     threads: int = 1
     devices: Mapping[str, str] = field(default_factory=dict)
+    allow_plugins: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +287,7 @@ def _verify(
                 ladder=found.ladder,
                 threads=options.threads,
                 device=options.devices.get(name, ""),
+                allow_plugins=options.allow_plugins,
             )
         )
         try:

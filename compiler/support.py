@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from trtc.compiler.analysis import analyse, read_declarations
 from trtc.compiler.importer import load_model
 from trtc.compiler.options import Setting
+from trtc.compiler.plugins import with_private_plugins
 from trtc.compiler.prove import examine
 from trtc.compiler.targets import problems_of, problems_text, refuse_options
 from trtc.engines.host import this_host
@@ -98,7 +99,9 @@ def check_support(model_path: Path, options: BuildOptions, progress: Progress) -
         except ModelError as error:
             return Support(_targets((), options, str(error), {}), problem=str(error))
         progress.stage("asking the targets what they refuse")
-        nodes = {target.text: problems_of(model, target, Path(work)) for target in targets}
+        options = with_private_plugins(options, Path(work) / "plugins")
+        plugins = options.builder.plugins
+        nodes = {target.text: problems_of(model, target, Path(work), plugins) for target in targets}
         declared = read_declarations(model, replace(options, targets=(OPEN_TARGET,)))
         if all(nodes.values()):
             only = "no target can build this model, so nothing else was looked at"

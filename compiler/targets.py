@@ -42,20 +42,23 @@ def refuse_options(options: BuildOptions) -> None:
         backend.build_module().refuse_options(target, options.builder)
 
 
-def problems_of(model: Model, target: Target, folder: Path) -> tuple[NodeProblem, ...]:
+def problems_of(model: Model, target: Target, folder: Path, plugins: tuple[Path, ...] = ()) -> tuple[NodeProblem, ...]:
     """Return what a target's builder would refuse about a model, node by node, without building anything.
 
     Args:
         model: to look at.
         target: to build for.
         folder: private; written to.
+        plugins: libraries that bring operators.
 
     Raises:
+        UsageError: for a library of plug-ins that is none.
         EngineError: when the library crashes over the model.
     """
     if target.backend not in BUILDERS or not backend_named(target.backend).installed:
         return ()
-    found: tuple[NodeProblem, ...] = backend_named(target.backend).build_module().examine(model.path, target, folder)
+    examine = backend_named(target.backend).build_module().examine
+    found: tuple[NodeProblem, ...] = examine(model.path, target, folder, plugins)
     return found
 
 
@@ -76,5 +79,5 @@ def refuse_model(model: Model, setting: Setting) -> None:
     for target in parse_targets(setting.options.targets):
         if target.backend in BUILDERS:
             setting.progress.stage(f"asking whether target {target.text} can be built")
-            if problems := problems_of(model, target, setting.folder):
+            if problems := problems_of(model, target, setting.folder, setting.options.builder.plugins):
                 raise ModelError(f"target {target.text}: {problems_text(problems)}")

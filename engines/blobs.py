@@ -82,6 +82,13 @@ def blobs_of(manifest: Manifest) -> dict[str, BlobFile]:
 
 def _check_entry(record: EngineRecord) -> None:
     paths = [blob.path for blob in record.files]
+    if (lost := [path for path in record.plugins if path not in paths or path == record.entry]) or (
+        len(set(record.plugins)) != len(record.plugins)
+    ):
+        raise BundleError(
+            f"engine {record.name!r} has the plug-ins {lost or list(record.plugins)}; each is another one of its files "
+            f"{paths} than its entry, and stands there once; rebuild the bundle"
+        )
     if record.entry and record.entry not in paths:
         raise BundleError(
             f"engine {record.name!r} starts at {record.entry!r}, which is none of its files {paths}; rebuild the bundle"

@@ -97,6 +97,7 @@ class BuiltEngine:
         options: what was in force, for the manifest.
         scratch_bytes: memory that the library needs beside the slot, by profile, where it could tell without running.
         notes: what a person should know.
+        plugins: bundle paths of those files that are libraries of plug-ins, in the order to load them.
     """
 
     entry: str
@@ -106,3 +107,4 @@ class BuiltEngine:
     options: dict[str, str] = field(default_factory=dict)
     scratch_bytes: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()

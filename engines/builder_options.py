@@ -7,6 +7,7 @@ from pathlib import Path  # noqa: TC003 (a field of a frozen value)
 from typing import Literal, TypeAlias
 
 HardwareCompatibility: TypeAlias = Literal["none", "ampere+", "same-compute-capability"]
+RuntimeKind: TypeAlias = Literal["full", "lean"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,20 +17,24 @@ class BuilderOptions:
     Attributes:
         workspace_bytes: most memory that one layer may take for scratch.
         optimization_level: 0 (fast build) to 5 (long search); None for the builder's default, 3.
-        version_compatible: the engine runs with other versions of TensorRT, through its lean runtime.
+        version_compatible: the engine holds only what TensorRT's lean runtime can run.
+        runtime: which library runs the engine: all of TensorRT, or its lean runtime.
         hardware_compatibility: the engine runs on other GPUs than the one that builds.
         strip_weights: leave weights out of the engine.
         tf32: let float32 products keep 10 bits of mantissa, which is the builder's default and not ours.
         timing_cache: file with measured kernels, so that builds choose alike; it is read, and never written.
+        plugins: libraries with operators that TensorRT lacks; they travel with the engine and are code.
     """
 
     workspace_bytes: int | None = None
     optimization_level: int | None = None
     version_compatible: bool = False
+    runtime: RuntimeKind = "full"
     hardware_compatibility: HardwareCompatibility = "none"
     strip_weights: bool = False
     tf32: bool = False
     timing_cache: Path | None = None
+    plugins: tuple[Path, ...] = ()
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -41,9 +46,11 @@ FLAGS = {
     "workspace_bytes": "--workspace",
     "optimization_level": "--optimization-level",
     "version_compatible": "--version-compatible",
+    "runtime": "--runtime",
     "hardware_compatibility": "--hardware-compatibility",
     "strip_weights": "--strip-weights",
     "tf32": "--tf32",
     "timing_cache": "--timing-cache",
+    "plugins": "--plugin",
 }
 """How each option is typed."""

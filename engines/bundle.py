@@ -146,7 +146,7 @@ def _check_engine(path: Path, choose: Callable[[Manifest], EngineRecord], *, ver
         manifest = manifest_from_bytes(path, data)
         record = choose(manifest)
         try:
-            files = check_blobs(path, record.files, digests=verify)
+            files = check_blobs(path, record.files, digests=verify or bool(record.plugins))
         except BundleError:
             again = read_manifest_bytes(path)
             if again == data:

@@ -196,7 +196,8 @@ class EngineRecord(_Record, frozen=True):
     """One engine: what it is, what it needs, and what was shown about it.
 
     ``execution``: how this engine runs, where that differs from the bundle's. ``cost``: what its runs cost, by sizes;
-    None where that was not asked.
+    None where that was not asked. ``plugins``: paths of those files that are libraries of plug-ins, in the order to
+    load them. They are code, and run only where the caller allows it.
     """
 
     name: str
@@ -212,6 +213,7 @@ class EngineRecord(_Record, frozen=True):
     options: dict[str, str] = {}
     execution: Execution | None = None
     cost: CostRecord | None = None
+    plugins: tuple[str, ...] = ()
 
 
 class Manifest(_Record, frozen=True):

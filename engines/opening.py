@@ -13,6 +13,15 @@ if TYPE_CHECKING:
     from trtc.profiles import Ladder
 
 
+def plugins_refused(record: EngineRecord) -> str:
+    """Say why an engine with plug-ins is not opened, for a caller who did not allow them."""
+    digests = ", ".join(file.sha256 for file in record.files if file.path in record.plugins)
+    return (
+        f"it brings libraries of plug-ins (SHA-256 {digests}), which are code that would run in this process; "
+        "if you trust who built the bundle, allow them: load(..., allow_plugins=True), or --allow-plugins"
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
     """One engine to open; its files were checked before.
@@ -26,6 +35,7 @@ class Opening:
         spinning: let idle threads wait actively for more work: faster for a lone call, a waste of processors where
             calls run at once on more threads than there are processors.
         device: the accelerator, as an index or a UUID; empty for the first one that fits. A CPU engine ignores it.
+        allow_plugins: the caller lets the engine's libraries of plug-ins run in this process.
     """
 
     files: dict[str, Path]
@@ -35,3 +45,4 @@ class Opening:
     threads: int = 1
     spinning: bool = True
     device: str = ""
+    allow_plugins: bool = False

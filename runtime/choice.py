@@ -24,11 +24,13 @@ class Wish:
         engine: name of an engine, or ``auto``.
         device: a GPU by index or UUID, ``cpu`` for none, or empty for what fits.
         fallback: ``cpu`` to take a CPU engine where no GPU engine can be used; None to fail.
+        allow_plugins: engines may bring libraries of plug-ins.
     """
 
     engine: str = AUTO
     device: str = ""
     fallback: str | None = None
+    allow_plugins: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,9 @@ def choose(
     """
     wish, accelerators = wish or Wish(), accelerators or this_machine()
     candidates = _candidates(manifest, wish, accelerators)
-    verdicts = tuple(judge(record, host, wish.device, accelerators) for record in manifest.engines)
+    verdicts = tuple(
+        judge(record, host, wish.device, accelerators, allow_plugins=wish.allow_plugins) for record in manifest.engines
+    )
     found = dict(zip((record.name for record in manifest.engines), verdicts, strict=True))
     for record in candidates:
         if found[record.name].fits:

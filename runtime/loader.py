@@ -37,6 +37,7 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
     arena: Arena | None = None,
     max_memory_bytes: int | None = None,
     verify: bool = True,
+    allow_plugins: bool = False,
 ) -> Session:
     """Load a bundle.
 
@@ -54,7 +55,9 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
         threads: that one call may use; None takes what the build measured, within what this process is allowed.
         arena: memory to share with other sessions; None takes the one of this process.
         max_memory_bytes: budget for planned memory, in an arena of its own; not together with ``arena``.
-        verify: False skips the digests (sizes are still checked): only for a bundle that nobody else can write.
+        verify: False skips the digests (sizes are still checked): only for a bundle that nobody else can write. The
+            files of an engine with plug-ins are checked all the same.
+        allow_plugins: True lets an engine's libraries of plug-ins run in this process: they are code.
 
     Raises:
         UsageError: for a missing path, an unknown engine, device, fallback, profile or mode, or counts that are not
@@ -82,7 +85,7 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
         raise UsageError(f"mode={mode!r}; give 'exact' or 'bucket', or leave it out for what the build chose")
     folder = Path(path)
     host = this_host()
-    wish = Wish(engine, "" if device is None else str(device), fallback)
+    wish = Wish(engine, "" if device is None else str(device), fallback, allow_plugins)
 
     chosen: list[Choice] = []
 
@@ -103,10 +106,12 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
                 threads=execution.threads,
                 spinning=execution.slots * execution.threads <= host.threads,
                 device=chosen[0].device,
+                allow_plugins=allow_plugins,
             )
         )
     options: dict[str, Any] = {"engine": engine, "slots": slots, "threads": threads, "verify": verify}
     options |= {"device": device, "fallback": fallback, "profile": profile, "mode": mode}
+    options |= {"allow_plugins": allow_plugins}
     memory = arena or (default_arena() if max_memory_bytes is None else Arena(max_memory_bytes))
     try:
         session = Session(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from trtc.engines.distributions import find_distribution
 from trtc.engines.gpu import DEVICE_KIND, GpuSurvey, choose_gpu, survey_gpus
 from trtc.engines.nvml import open_nvml
+from trtc.engines.opening import plugins_refused
 from trtc.engines.registry import BACKENDS
 from trtc.profiles import HostError, TrtcError
 
@@ -23,6 +24,8 @@ CPU = "cpu"
 """What ``device`` and ``fallback`` say to run without a GPU."""
 
 _GIB = 2**30
+_INSTALL = {"onnxruntime-gpu": ": pip install 'trtc[gpu]'", "tensorrt_lean": ": pip install tensorrt-lean-cu13"}
+"""How to get libraries that are not the one that builds for their backend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,14 @@ def this_machine() -> Accelerators:
     return Accelerators(survey_gpus, _free_bytes)
 
 
-def judge(record: EngineRecord, host: Host, device: str = "", accelerators: Accelerators | None = None) -> Verdict:
+def judge(
+    record: EngineRecord,
+    host: Host,
+    device: str = "",
+    accelerators: Accelerators | None = None,
+    *,
+    allow_plugins: bool = False,
+) -> Verdict:
     """Compare what an engine needs with what the host has.
 
     Args:
@@ -68,9 +78,12 @@ def judge(record: EngineRecord, host: Host, device: str = "", accelerators: Acce
         host: this host.
         device: the GPU that was asked for, ``cpu`` for none, or empty for any.
         accelerators: the GPUs; None for those of this machine.
+        allow_plugins: libraries of plug-ins may run.
     """
     try:
         gpu = _fitting(record, host, device, accelerators or this_machine())
+        if record.plugins and not allow_plugins:
+            raise HostError(plugins_refused(record))
     except TrtcError as error:
         return Verdict(record.name, fits=False, reason=str(error))
     reason = f"fits: {record.target} with {record.requirements.library or 'no library'}"
@@ -102,7 +115,7 @@ def _fitting(record: EngineRecord, host: Host, device: str, accelerators: Accele
         raise HostError(f"it needs a device of kind {needs.device!r}, which this version of trtc does not know")
     if needs.device and device == CPU:
         raise HostError("it needs a GPU, and the CPU was asked for")
-    if not backend.installed:
+    if not backend.installed and needs.library in ("", backend.needs):
         raise HostError(f"{backend.needs} is not installed: {backend.install}")
     library = _library(needs)
     if missing := [f for f in needs.cpu_features if f not in host.cpu_features]:
@@ -122,8 +135,7 @@ def _library(needs: Requirements) -> Distribution | None:
         return None
     found, wanted = find_distribution(needs.library), needs.library_version
     if found is None:
-        how = ": pip install 'trtc[gpu]'" if needs.library == "onnxruntime-gpu" else ""
-        raise HostError(f"{needs.library} is not installed{how}")
+        raise HostError(f"{needs.library} is not installed{_INSTALL.get(needs.library, '')}")
     parts = None if needs.exact_version else 2
     if wanted and found.version.split(".")[:parts] != wanted.split(".")[:parts]:
         exactly = " (every part of the version counts)" if needs.exact_version else ""

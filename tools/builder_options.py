@@ -22,6 +22,7 @@ _LEVELS = {
     "same-compute-capability": "same-compute-capability",
     "sameComputeCapability": "same-compute-capability",
 }
+DEFAULTS = BuilderOptions()
 _POOL = re.compile(r"([A-Za-z]+):(.+)")
 
 
@@ -52,7 +53,13 @@ def builder_options() -> Sequence[Any]:
                      "optimization_level", type=click.IntRange(0, 5),
                      help="TensorRT: 0 builds fast, 5 searches long; its own default is 3."),
         click.option("--version-compatible", "--versionCompatible", "--vc", "version_compatible", is_flag=True,
-                     help="TensorRT: run with other versions, through its lean runtime."),
+                     help="TensorRT: use only what its lean runtime can run."),
+        click.option("--runtime", "--useRuntime", "--use-runtime", "runtime", type=click.Choice(["full", "lean"]),
+                     default=DEFAULTS.runtime, show_default=True,
+                     help="TensorRT: library that runs the engine; lean is the small one, with --version-compatible."),
+        click.option("--plugin", "--plugins", "--staticPlugins", "--static-plugins", "--dynamicPlugins",
+                     "--dynamic-plugins", "plugins", multiple=True, type=click.Path(path_type=Path),
+                     metavar="FILE.so", help="TensorRT: library of plug-ins; it travels in the bundle. Repeat."),
         click.option("--hardware-compatibility", "--hardwareCompatibilityLevel", "--hardware-compatibility-level",
                      "hardware_compatibility", type=click.Choice(list(_LEVELS)), default="none", show_default=True,
                      help="TensorRT: run on other GPUs than the one that builds."),
@@ -80,4 +87,6 @@ def builder_from(given: dict[str, Any]) -> BuilderOptions:
         strip_weights=given["strip_weights"],
         tf32=given["tf32"],
         timing_cache=given["timing_cache"],
+        runtime=given["runtime"],
+        plugins=given["plugins"],
     )

@@ -31,6 +31,10 @@ _QUANTIZED = (
 )
 _LAYERS = "types of layers are part of the model (as in strongly typed networks); put Cast nodes into it"
 _TENSORRT = "trtc builds TensorRT engines without it, and has nothing in its place"
+_PLUGINS = (
+    "libraries of plug-ins stay outside of the engine, where their digests are checked and the caller allows them; "
+    "name them with --plugin FILE.so"
+)
 _REFIT = "engines are not refitted; build again when weights change"
 _BENCH = "it belongs to measuring: 'trtc bench BUNDLE' takes it, or says what it has instead"
 
@@ -41,13 +45,16 @@ REFUSED = {
         ["precisionConstraints", "layerPrecisions", "layerOutputTypes", "inputIOFormats", "outputIOFormats"], _LAYERS
     ),
     "refit": _REFIT,
+    **dict.fromkeys(["setPluginsToSerialize", "ignoreParsedPluginLibs"], _PLUGINS),
+    "excludeLeanRuntime": "no engine holds a lean runtime; leave it out, and add --runtime lean for the installed one",
+    "leanDLLPath": "the lean runtime is the installed one (pip install tensorrt-lean-cu13)",
     "useProfile": "the session picks the profile of every request by itself; 'trtc run --json' says which",
     "dumpOptimizationProfile": "'trtc inspect BUNDLE' shows the profiles",
     "allocationStrategy": "the memory of contexts is planned by trtc, as with userManaged",
     **dict.fromkeys(
         (
-            *("weightStreamingBudget", "sparsity", "useDLACore", "allowGPUFallback", "layerDeviceTypes", "plugins"),
-            *("staticPlugins", "dynamicPlugins", "tacticSources"),
+            *("weightStreamingBudget", "sparsity", "useDLACore", "allowGPUFallback", "layerDeviceTypes"),
+            "tacticSources",
         ),
         _TENSORRT,
     ),

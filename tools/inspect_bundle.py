@@ -217,6 +217,8 @@ def _show_engines(found: BundleFacts) -> None:
         if record.requirements.device:
             device = f", {size_text(needed_device_bytes(record))} or more of device memory"
         print_text(f"{record.name}: {verdict.reason}; needs {_needs(record)}{device}")
+        if digests := [file.sha256 for file in record.files if file.path in record.plugins]:
+            print_text(f"{record.name} brings libraries of plug-ins, which are code: {', '.join(digests)}")
     print_line()
     show_verification(found.manifest.engines)
     print_line()

@@ -108,6 +108,10 @@ class RunFacts(msgspec.Struct, frozen=True):
 @click.option(
     "--fallback", type=click.Choice(["cpu"]), help="Run on the CPU where a GPU is there and cannot be used, not fail."
 )
+@click.option("--allow-plugins", is_flag=True, help="Run libraries of plug-ins that the bundle brings: they are code.")
+@click.option(
+    "--staticPlugins", "--dynamicPlugins", "--plugins", "foreign_plugins", multiple=True, type=click.Path(), hidden=True
+)
 @click.option("--slots", type=click.IntRange(1), help="Calls that may run at once; as measured when left out.")
 @click.option("--threads", type=click.IntRange(1), help="Threads of one call; as measured when left out.")
 @click.option("--max-memory", type=MemorySize(), metavar="SIZE", help="Budget of planned memory: 512M, 2G, or MiB.")
@@ -128,6 +132,8 @@ def run(ctx: click.Context, /, bundle: Path | None, **given: Any) -> None:
     path = bundle or given["load_engine"]
     if path is None:
         raise UsageError("no bundle was given; write trtc run NAME.trtc (trtc build makes one)")
+    if given["foreign_plugins"]:
+        raise UsageError("a bundle brings its own plug-ins, and --allow-plugins lets them run; leave their paths out")
     if given["all_profiles"] and given["save_outputs"]:
         raise UsageError("--save-outputs with --all-profiles would keep the last profile only; run one set of sizes")
     with load(
@@ -138,6 +144,7 @@ def run(ctx: click.Context, /, bundle: Path | None, **given: Any) -> None:
         slots=given["slots"],
         threads=given["threads"],
         max_memory_bytes=given["max_memory"],
+        allow_plugins=given["allow_plugins"],
     ) as session:
         requests = _requests(session.manifest, ctx, given)
         names = _output_names(given["outputs"], session)

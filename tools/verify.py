@@ -44,6 +44,7 @@ SCHEMA = "trtc.verify/1"
     "--model-root", type=click.Path(path_type=Path, file_okay=False), help="Folder that external data may lie in."
 )
 @click.option("--threads", type=click.IntRange(0), default=0, show_default=True, help="0 for all of this process.")
+@click.option("--allow-plugins", is_flag=True, help="Run libraries of plug-ins that the bundle brings: they are code.")
 @click.option("--dry-run", is_flag=True, help="Compare, but leave the bundle as it is.")
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON object (schema {SCHEMA}).")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
@@ -60,7 +61,8 @@ def verify(bundle: Path, model: Path, **given: Any) -> None:
     from trtc.compiler.reverify import Candidate, ReverifyOptions, reverify
 
     manifest = read_manifest(bundle)
-    unfit, devices = _unfit(manifest, given["engines"], given["device"])
+    allow = given["allow_plugins"]
+    unfit, devices = _unfit(manifest, given["engines"], given["device"], allow_plugins=allow)
     options = ReverifyOptions(
         samples=given["samples"],
         val_ranges=given["val_range"] or recorded_val_ranges(manifest),
@@ -70,6 +72,7 @@ def verify(bundle: Path, model: Path, **given: Any) -> None:
         verify_s=given["verify_seconds"],
         threads=given["threads"] or this_host().threads,
         devices=devices,
+        allow_plugins=allow,
     )
     progress = Progress(quiet=given["quiet"] or given["as_json"])
     with tempfile.TemporaryDirectory(prefix="trtc-verify-") as work:
@@ -91,7 +94,9 @@ def verify(bundle: Path, model: Path, **given: Any) -> None:
     _conclude(found)
 
 
-def _unfit(manifest: Manifest, wanted: tuple[str, ...], device: str) -> tuple[dict[str, str], dict[str, str]]:
+def _unfit(
+    manifest: Manifest, wanted: tuple[str, ...], device: str, *, allow_plugins: bool
+) -> tuple[dict[str, str], dict[str, str]]:
     """Say why engines cannot run here, or are not to, and on which GPU the others run.
 
     That an engine was never verified is no reason here.
@@ -108,7 +113,8 @@ def _unfit(manifest: Manifest, wanted: tuple[str, ...], device: str) -> tuple[di
         choose_gpu(device, survey_gpus())
     unfit, devices = {}, {}
     for record in manifest.engines:
-        verdict = judge(msgspec.structs.replace(record, verified=True), this_host(), device)
+        assumed = msgspec.structs.replace(record, verified=True)
+        verdict = judge(assumed, this_host(), device, allow_plugins=allow_plugins)
         if wanted and record.name not in wanted:
             unfit[record.name] = "not asked for"
         elif not verdict.fits:

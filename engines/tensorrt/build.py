@@ -5,21 +5,24 @@ One path serves both libraries; what one of them lacks is asked of its members. 
 
 from __future__ import annotations
 
+import shutil
 from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import onnx
 
+from trtc.engines.blobs import blob_path
 from trtc.engines.build import BuiltEngine, NodeProblem
 from trtc.engines.errors import EngineError
-from trtc.engines.gpu import DEVICE_KIND
+from trtc.engines.gpu import DEVICE_KIND, survey_gpus
 from trtc.engines.host import this_host
 from trtc.engines.manifest import Requirements
 from trtc.engines.tensorrt.examine import examine
 from trtc.engines.tensorrt.explain import crash_error, failure_error
 from trtc.engines.tensorrt.isolate import isolate
 from trtc.engines.tensorrt.job import BuildJob, Failure
+from trtc.engines.tensorrt.library import TENSORRT
 from trtc.engines.tensorrt.locate import located
 from trtc.engines.tensorrt.log import scratch_bytes, unused_inputs, weights_bytes
 from trtc.engines.tensorrt.options import refuse_options
@@ -27,6 +30,7 @@ from trtc.engines.tensorrt.process import run_job
 from trtc.engines.tensorrt.reach import reaching
 from trtc.engines.tensorrt.rules import all_nodes
 from trtc.engines.tensorrt.shapes import profile_jobs, tensor_facts
+from trtc.engines.tensorrt.toolkit import runtime_library
 
 if TYPE_CHECKING:
     from trtc.engines.build import EngineRequest
@@ -43,7 +47,8 @@ def build_engine(request: EngineRequest) -> BuiltEngine:
     """Build the engine.
 
     Raises:
-        UsageError: for options that the library does not have, and for ranges of values that are missing.
+        UsageError: for options that the library does not have, for ranges of values that are missing, and for a library
+            of plug-ins that is none.
         ProfileError: for ranges without an upper end.
         ModelError: for a model that the library cannot build; it names nodes, and the profile or the compute
             capability that fails alone.
@@ -58,7 +63,7 @@ def build_engine(request: EngineRequest) -> BuiltEngine:
             where, failure = isolate(job, outcome.failure, request.folder, request.tell)
             raise failure_error(request.target, located(failure, _operators(job)), where)
     except EngineError as error:
-        raise crash_error(request.target, error) from error
+        raise crash_error(request.target, error, plugins=bool(job.plugins)) from error
     if (lost := _ignored(job, outcome)) is not None:
         raise failure_error(request.target, lost)
     return _as_blob(request, job, outcome)
@@ -84,6 +89,7 @@ def build_job(request: EngineRequest) -> BuildJob:
         hardware_compatibility=builder.hardware_compatibility,
         tf32=builder.tf32,
         timing_cache="" if builder.timing_cache is None else str(builder.timing_cache),
+        plugins=tuple(map(str, builder.plugins)),
     )
 
 
@@ -117,27 +123,55 @@ def _operators(job: BuildJob) -> dict[str, str]:
 
 def _as_blob(request: EngineRequest, job: BuildJob, outcome: BuildOutcome) -> BuiltEngine:
     plan = request.folder / PLAN
-    name = f"{_sha256(plan)}.plan"
-    entry = f"blobs/{name}"
+    entry = blob_path(_sha256(plan), ".plan")
+    options = _options(job, outcome) | ({"runtime": "lean"} if request.builder.runtime == "lean" else {})
     host = this_host()
     needs = Requirements(
         system=host.system,
         architecture=host.architecture,
-        library=job.library,
+        library=runtime_library(job.library, options),
         library_version=outcome.version,
-        exact_version=not job.version_compatible,
+        # No lean runtime travels inside of the engine, so that even a version-compatible one needs the version that
+        # built it (documentation of ``Runtime.load_runtime``).
+        exact_version=True,
         device=DEVICE_KIND,
-        compute_capabilities=job.compute_capabilities,
+        compute_capabilities=job.compute_capabilities or _of_this_gpu(job),
     )
     scratch = scratch_bytes(outcome.log, len(job.profiles))
+    plugins = _plugin_blobs(job, request.folder)
     return BuiltEngine(
         entry,
-        {entry: plan.rename(plan.with_name(name))},
+        {entry: plan.rename(plan.with_name(Path(entry).name)), **plugins},
         needs,
         "model",
-        _options(job, outcome),
+        options,
         dict(zip((profile.name for profile in job.profiles), scratch, strict=False)),
+        _plugin_notes(request, outcome),
+        tuple(plugins),
     )
+
+
+def _of_this_gpu(job: BuildJob) -> tuple[str, ...]:
+    """Return the compute capability of the GPU that full TensorRT builds for: the first one of this machine."""
+    if job.library != TENSORRT or job.hardware_compatibility == "ampere+":
+        return ()
+    return tuple(gpu.compute_capability for gpu in survey_gpus().gpus[:1])
+
+
+def _plugin_blobs(job: BuildJob, folder: Path) -> dict[str, Path]:
+    """Copy the libraries of plug-ins to where their digests name them."""
+    blobs = {}
+    for library in map(Path, job.plugins):
+        path = blob_path(_sha256(library), ".so")
+        blobs[path] = Path(shutil.copyfile(library, folder / Path(path).name))
+    return blobs
+
+
+def _plugin_notes(request: EngineRequest, outcome: BuildOutcome) -> tuple[str, ...]:
+    if not request.builder.plugins or outcome.plugin_layers:
+        return ()
+    why = "no node of the model became a plug-in (the library prefers its own operators)"
+    return (f"target {request.target.text}: {why}; leave --plugin out, so that no code is carried for nothing",)
 
 
 def _options(job: BuildJob, outcome: BuildOutcome) -> dict[str, str]:

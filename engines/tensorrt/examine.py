@@ -11,7 +11,8 @@ import onnx
 from onnx import TensorProto, defs
 
 from trtc.engines.build import NodeProblem, unheard
-from trtc.engines.tensorrt.explain import failure_error
+from trtc.engines.errors import EngineError
+from trtc.engines.tensorrt.explain import crash_error, failure_error
 from trtc.engines.tensorrt.job import BuildJob
 from trtc.engines.tensorrt.process import run_job
 from trtc.engines.tensorrt.rules import Facts, all_nodes, node_problems
@@ -42,24 +43,34 @@ _MISSING_TYPES = {
 """Element types that the library does not have, and what happens to them."""
 
 
-def examine(model: Path, target: Target, folder: Path) -> tuple[NodeProblem, ...]:
+def examine(model: Path, target: Target, folder: Path, plugins: tuple[Path, ...] = ()) -> tuple[NodeProblem, ...]:
     """Return everything that the target's builder would refuse, or compute otherwise without a word.
 
     Args:
         model: a canonical model; its external data lies beside it.
         target: to build for.
         folder: private; written to.
+        plugins: libraries that bring operators.
 
     Raises:
+        UsageError: for a library of plug-ins that is none.
         EngineError: when the library crashes over the model.
         HostError: when it cannot be imported.
     """
     proto = onnx.load(model, load_external_data=False)
     used = {node.op_type for node in all_nodes(proto.graph) if node.domain in ("", "ai.onnx")}
     introduced = _introduced()
-    job = BuildJob(library=target.backend, model=str(model), operators=tuple(sorted(used | introduced.keys())))
-    outcome = run_job(job, folder / "examine.log", unheard)
-    if outcome.failure is not None and outcome.failure.stage == "host":
+    job = BuildJob(
+        library=target.backend,
+        model=str(model),
+        operators=tuple(sorted(used | introduced.keys())),
+        plugins=tuple(map(str, plugins)),
+    )
+    try:
+        outcome = run_job(job, folder / "examine.log", unheard)
+    except EngineError as error:
+        raise crash_error(target, error, plugins=bool(plugins)) from error
+    if outcome.failure is not None and outcome.failure.stage in ("host", "plugins"):
         raise failure_error(target, outcome.failure)
     unsupported = frozenset(outcome.unsupported)
     opset = max((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), default=1)
@@ -69,6 +80,7 @@ def examine(model: Path, target: Target, folder: Path) -> tuple[NodeProblem, ...
         unsupported=unsupported & used,
         newest_opset=max((v for op, v in introduced.items() if op not in unsupported), default=_OLDEST_ASKED),
         opset=opset,
+        plugins=frozenset(outcome.plugin_operators),
     )
     found = [*_tensor_problems(proto.graph), *node_problems(proto.graph, facts)]
     if outcome.failure is not None:

@@ -36,6 +36,27 @@ class Cause:
 
 CAUSES = (
     Cause(
+        re.compile(r"plug-in library .*(getCreators|setLoggerFinder)"),
+        ("the file is no library of plug-ins", "it is one of an older kind, which registers itself when it is opened"),
+        "give a library that exports getCreators and setLoggerFinder (C names)",
+        UsageError,
+    ),
+    Cause(
+        re.compile(r"plug-in library .*exists already"),
+        ("the library already has a plug-in of this name", "two --plugin bring the same one"),
+        "leave that --plugin out",
+        UsageError,
+    ),
+    Cause(
+        re.compile(r"plug-in library "),
+        (
+            "the file is no shared library for this machine",
+            "a library that it needs is not found (ldd FILE lists them)",
+        ),
+        "give one that loads from any folder: it travels in the bundle, alone",
+        UsageError,
+    ),
+    Cause(
         re.compile(r"OutOfMemory|Requested size was|within workspace limit", re.IGNORECASE),
         ("--workspace is smaller than one layer needs", "the machine has too little memory left"),
         "give more, such as --workspace 1G, or leave the option out",
@@ -126,8 +147,14 @@ def failure_error(target: Target, failure: Failure, where: str = "") -> TrtcErro
     )
 
 
-def crash_error(target: Target, error: EngineError) -> EngineError:
+def crash_error(target: Target, error: EngineError, *, plugins: bool = False) -> EngineError:
     """Return the error for a builder that ended without an answer."""
+    if plugins:
+        return EngineError(
+            f"target {target.text} cannot be built: {error}; likely: TensorRT for RTX without a GPU, which ends its "
+            "process when a node becomes a plug-in, or a fault of the plug-in; next: build on a machine with a GPU, "
+            f"without --plugin, or {TO_CPU}"
+        )
     return EngineError(
         f"target {target.text} cannot be built: {error}; likely: a fault of the library with this model, or too little "
         f"memory; next: {TO_CPU}, and report the model to the library's makers"

@@ -49,7 +49,7 @@ class BuildJob(msgspec.Struct, frozen=True):
         network: name that the engine is given.
         compute_capabilities: such as ``sm89``; empty for the library's own choice.
         threads: that the builder may use.
-        workspace_bytes, optimization_level, version_compatible, hardware_compatibility, tf32, timing_cache: as
+        workspace_bytes, optimization_level, version_compatible, hardware_compatibility, tf32, timing_cache, plugins: as
             ``BuilderOptions``.
         operators: to ask the parser about, one by one.
     """
@@ -70,6 +70,7 @@ class BuildJob(msgspec.Struct, frozen=True):
     tf32: bool = False
     timing_cache: str = ""
     operators: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
 
 
 class LogLine(msgspec.Struct, frozen=True):
@@ -80,7 +81,12 @@ class LogLine(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why a build ended: ``stage`` is ``host``, ``parse``, ``tensors``, ``options``, ``profiles`` or ``build``."""
+    """Why a build ended.
+
+    Attributes:
+        stage: ``host``, ``plugins``, ``parse``, ``tensors``, ``options``, ``profiles`` or ``build``.
+        problems: what was said.
+    """
 
     stage: str
     problems: tuple[NodeProblem, ...]
@@ -95,6 +101,8 @@ class BuildOutcome(msgspec.Struct, frozen=True, tag=True):
         log: messages of the library, those for information included.
         shape_inputs: inputs whose values decide shapes.
         unsupported: operators, of those asked about, that the parser does not know.
+        plugin_operators: that the libraries of plug-ins bring.
+        plugin_layers: layers of the network that are plug-ins.
     """
 
     version: str
@@ -102,6 +110,8 @@ class BuildOutcome(msgspec.Struct, frozen=True, tag=True):
     log: tuple[LogLine, ...] = ()
     shape_inputs: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
+    plugin_operators: tuple[str, ...] = ()
+    plugin_layers: tuple[str, ...] = ()
 
 
 class Step(msgspec.Struct, frozen=True, tag=True):

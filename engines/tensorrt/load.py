@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from trtc.engines import gpu as gpus
 from trtc.engines.device_stats import DeviceStats
 from trtc.engines.errors import EngineError
+from trtc.engines.opening import plugins_refused
 from trtc.engines.protocol import Traits
 from trtc.engines.tensorrt.call import DeviceCall
 from trtc.engines.tensorrt.choice import needs_of
@@ -23,6 +24,7 @@ from trtc.engines.tensorrt.device_views import look_at
 from trtc.engines.tensorrt.failures import RuntimeLog, failures
 from trtc.engines.tensorrt.lane import Lanes
 from trtc.engines.tensorrt.opened import Handles, OpenedEngine, check_tensors
+from trtc.engines.tensorrt.plugins import load_plugins
 from trtc.engines.tensorrt.runtime_cache import RuntimeCache
 from trtc.engines.tensorrt.size_classes import SizeClasses
 from trtc.engines.tensorrt.toolkit import Toolkit, open_toolkit, runtime_library
@@ -143,17 +145,20 @@ def load_engine(opening: Opening) -> TensorRTEngine:
     The driver is asked first: without one, TensorRT's runtime crashes the process instead of failing.
 
     Raises:
-        HostError: no driver, no fitting GPU, or a library that is not installed.
-        EngineError: when TensorRT refuses the engine.
+        HostError: no driver, no fitting GPU, a library that is not installed, or plug-ins that were not allowed.
+        EngineError: when TensorRT refuses the engine, or one of its plug-ins.
     """
+    if opening.record.plugins and not opening.allow_plugins:
+        raise HostError(f"engine {opening.record.name}: {plugins_refused(opening.record)}")
     gpu = _choose(opening)
-    toolkit = open_toolkit(runtime_library(opening.record))
+    toolkit = open_toolkit(runtime_library(opening.record.backend, opening.record.options))
     device = cuda_device(toolkit.cuda, gpu)
     with failures("opening the engine"):
         device.enter()
         log = RuntimeLog(toolkit.trt)
         handles = Handles(toolkit.trt.Runtime(log.logger))
         try:
+            _load_plugins(opening, handles, log)
             _deserialize(opening.files[opening.record.entry], toolkit, handles, log)
             return TensorRTEngine(_opened(opening, toolkit, device, log, handles))
         except BaseException:
@@ -200,6 +205,16 @@ def _choose(opening: Opening) -> Gpu:
     raise HostError(
         f"the engine holds kernels for {', '.join(wanted)}, and here are {there}; rebuild it for one of them"
     )
+
+
+def _load_plugins(opening: Opening, handles: Handles, log: RuntimeLog) -> None:
+    """Open the engine's libraries of plug-ins, whose digests were checked; they end with the runtime."""
+    if not opening.record.plugins:
+        return
+    registry = handles.runtime.get_plugin_registry()
+    refused = load_plugins(registry, (opening.files[path] for path in opening.record.plugins))
+    if refused is not None:
+        raise log.refused(f"loading the plug-in library {refused.name}")
 
 
 def _deserialize(path: Path, toolkit: Toolkit, handles: Handles, log: RuntimeLog) -> None:

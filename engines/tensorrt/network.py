@@ -30,6 +30,16 @@ ONNX_TYPES = {
 """The library's element types as ONNX writes them."""
 
 
+def new_network(library: Any, builder: Any) -> Any:
+    """Make an empty network whose types are the model's own.
+
+    TensorRT 11 and TensorRT for RTX have no others; TensorRT 10 chooses types by itself unless it is told.
+    """
+    kinds = getattr(library, "NetworkDefinitionCreationFlag", None)
+    strongly_typed = getattr(kinds, "STRONGLY_TYPED", None)
+    return builder.create_network(0 if strongly_typed is None else 1 << int(strongly_typed))
+
+
 def parse(parser: Any, logger: Any, model: str) -> Failure | None:
     """Fill the parser's network from a model file.
 
@@ -46,6 +56,12 @@ def parse(parser: Any, logger: Any, model: str) -> Failure | None:
     found = [parser.get_error(i) for i in range(parser.num_errors)]
     problems = [NodeProblem(_name(e), e.node_operator() or "", _telling(e.desc())) for e in found]
     return Failure("parse", tuple(problems) or tuple(NodeProblem("", "", text) for text in error_texts(logger.lines)))
+
+
+def plugin_layers(network: Any) -> tuple[str, ...]:
+    """Return the names of the layers that plug-ins compute."""
+    layers = (network.get_layer(i) for i in range(network.num_layers))
+    return tuple(layer.name for layer in layers if layer.type.name.startswith("PLUGIN"))
 
 
 def _name(error: Any) -> str:

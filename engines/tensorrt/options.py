@@ -19,6 +19,7 @@ _RTX_LACKS = {
         "TensorRT for RTX does not have it (its builder only warns); name the GPUs instead, "
         "such as --target rtx:sm86,sm89,sm120"
     ),
+    "runtime": "TensorRT for RTX has no lean runtime; leave it out",
     "timing_cache": "TensorRT for RTX measures nothing while it builds, so it has no timing cache; leave it out",
 }
 _STRIPPED = (
@@ -37,5 +38,9 @@ def refuse_options(target: Target, options: BuilderOptions) -> None:
         raise UsageError(f"--strip-weights: {_STRIPPED}")
     if target.backend == RTX:
         for name, why in _RTX_LACKS.items():
-            if getattr(options, name) not in (None, False, "none"):
+            if getattr(options, name) not in (None, False, "none", "full"):
                 raise UsageError(f"--{name.replace('_', '-')} with target {target.text}: {why}")
+    if options.runtime == "lean" and not options.version_compatible:
+        raise UsageError(
+            "--runtime lean: the lean runtime runs engines of its own operators only; add --version-compatible"
+        )

@@ -43,6 +43,7 @@ class Facts:
         unsupported: operators that the parser does not know.
         newest_opset: that the parser knows operators of.
         opset: of the model.
+        plugins: operators that plug-ins stand for.
     """
 
     library: str
@@ -50,6 +51,7 @@ class Facts:
     unsupported: frozenset[str]
     newest_opset: int
     opset: int
+    plugins: frozenset[str] = frozenset()
 
 
 def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
@@ -76,10 +78,13 @@ def _refused(node: onnx.NodeProto, facts: Facts, *, inside_if: bool) -> str:
     if node.domain not in ("", "ai.onnx"):
         return ""  # Plug-ins have domains of their own; the parser knows which are there.
     operator = node.op_type
-    if operator in facts.unsupported:
+    lacking = (
+        operator not in facts.plugins
+    )  # Of its own operators the library takes its own, whatever a plug-in is called.
+    if lacking and operator in facts.unsupported:
         return "the parser of the library does not know this operator"
     if facts.library == RTX:
-        if operator in RTX_LACKS:
+        if lacking and operator in RTX_LACKS:
             return RTX_LACKS[operator]
         if operator == "If" and inside_if:
             return "TensorRT for RTX cannot build an If inside of an If; resolve the outer one when exporting"

@@ -13,7 +13,7 @@ from trtc.engines.tensorrt.library import open_library
 from trtc.profiles import HostError
 
 if TYPE_CHECKING:
-    from trtc.engines.manifest import EngineRecord
+    from collections.abc import Mapping
 
 LEAN = "tensorrt_lean"
 """TensorRT's runtime without its builder, for engines that were built version-compatible."""
@@ -32,9 +32,9 @@ class Toolkit:
     cuda: Any
 
 
-def runtime_library(record: EngineRecord) -> str:
-    """Return the import name of the library that runs an engine."""
-    return LEAN if record.options.get("runtime") == "lean" else record.backend
+def runtime_library(backend: str, options: Mapping[str, str]) -> str:
+    """Return the import name of the library that runs an engine, from the backend and the options of its record."""
+    return LEAN if options.get("runtime") == "lean" else backend
 
 
 def open_toolkit(library: str) -> Toolkit:

@@ -14,7 +14,8 @@ from trtc.engines.tensorrt.config import add_profiles, set_options
 from trtc.engines.tensorrt.job import BuildJob, BuildOutcome, Failure, Step
 from trtc.engines.tensorrt.library import open_library
 from trtc.engines.tensorrt.log import error_texts, new_logger
-from trtc.engines.tensorrt.network import parse, unlike_tensors
+from trtc.engines.tensorrt.network import new_network, parse, plugin_layers, unlike_tensors
+from trtc.engines.tensorrt.plugins import load_plugins, operators_of
 from trtc.profiles import HostError
 
 if TYPE_CHECKING:
@@ -52,8 +53,11 @@ def build_here(job: BuildJob, tell: Callable[[str], None]) -> BuildOutcome:
     library = open_library(job.library)
     logger = new_logger(library)
     builder = library.Builder(logger)
-    network = builder.create_network(0)
+    network = new_network(library, builder)
     network.name = job.network
+    registry = builder.get_plugin_registry()
+    if failure := _plugins(registry, job, logger, tell):
+        return BuildOutcome(library.__version__, failure, tuple(logger.lines))
     tell("reading the model")
     parser = library.OnnxParser(network, logger)
     unsupported = tuple(name for name in job.operators if not parser.supports_operator(name))
@@ -71,7 +75,26 @@ def build_here(job: BuildJob, tell: Callable[[str], None]) -> BuildOutcome:
             or add_profiles(builder, network, config, job, logger)
             or _build(builder, network, config, job, logger)
         )
-    return BuildOutcome(library.__version__, failure, tuple(logger.lines), shape_inputs, unsupported)
+    return BuildOutcome(
+        library.__version__,
+        failure,
+        tuple(logger.lines),
+        shape_inputs,
+        unsupported,
+        operators_of(registry) if job.plugins else (),
+        plugin_layers(network),
+    )
+
+
+def _plugins(registry: Any, job: BuildJob, logger: Any, tell: Callable[[str], None]) -> Failure | None:
+    if not job.plugins:
+        return None
+    tell("loading plug-ins")
+    refused = load_plugins(registry, map(Path, job.plugins))
+    if refused is None:
+        return None
+    said = error_texts(logger.lines) or ("the library refuses it, and does not say why",)
+    return Failure("plugins", tuple(NodeProblem("", f"plug-in library {refused.name!r}", text) for text in said))
 
 
 def _build(builder: Any, network: Any, config: Any, job: BuildJob, logger: Any) -> Failure | None:

@@ -135,9 +135,40 @@ class TestKey:
         a, b, c = (key(options("rtx", builder=BuilderOptions(timing_cache=tmp_path / name))) for name in "abc")
         assert a == b != c
 
+    def test_plugins_count_by_their_bytes_and_order(self, key, tmp_path):
+        for name, data in (("a", b"1"), ("b", b"1"), ("c", b"2")):
+            (tmp_path / name).write_bytes(data)
+
+        def of(names: str) -> str:
+            return key(options("rtx", builder=BuilderOptions(plugins=tuple(tmp_path / name for name in names))))
+
+        assert of("a") == of("b")
+        assert len({of(names) for names in ("", "a", "c", "ac", "ca")}) == 5
+
+    def test_the_library_that_runs_the_engine_counts(self, key):
+        lean, full = (BuilderOptions(version_compatible=True, runtime=kind) for kind in ("lean", "full"))
+        assert key(options("rtx", builder=lean)) != key(options("rtx", builder=full))
+
     def test_a_timing_cache_that_is_not_there_is_wrong_use(self, key, tmp_path):
         with pytest.raises(UsageError, match="cannot be read"):
             key(options("rtx", builder=BuilderOptions(timing_cache=tmp_path / "none")))
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda", "ort-tensorrt", "null"])
+def test_targets_without_a_builder_take_no_plugins(model, tmp_path, target):
+    with pytest.raises(UsageError, match=f"--plugin: only TensorRT's builder has it, and the targets are {target}"):
+        build(model, tmp_path / "x.trtc", options(target, builder=BuilderOptions(plugins=(tmp_path / "x.so",))))
+
+
+def test_a_library_that_is_no_plugin_is_refused_before_the_model_is_analysed(model, tmp_path, monkeypatch):
+    def never(*given):
+        raise AssertionError(given)
+
+    monkeypatch.setattr("trtc.compiler.pipeline.analyse", never)
+    (tmp_path / "x.so").write_text("no library")
+    with pytest.raises(UsageError, match=r"plug-in library 'x\.so': .*Unable to load library"):
+        build(model, tmp_path / "x.trtc", options("rtx", builder=BuilderOptions(plugins=(tmp_path / "x.so",))))
+    assert not (tmp_path / "x.trtc").exists()
 
 
 def test_options_of_a_builder_need_a_target_that_has_one(model, tmp_path):

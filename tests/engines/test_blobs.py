@@ -11,12 +11,13 @@ import pytest
 from trtc.engines.blobs import blob_path, blobs_of, check_blobs
 from trtc.engines.bundle import write_bundle
 from trtc.engines.errors import BundleError
+from trtc.engines.manifest import BlobFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from trtc.engines.manifest import BlobFile, Manifest
+    from trtc.engines.manifest import Manifest
 
 SHA = "0123456789abcdef" * 4
 
@@ -24,6 +25,22 @@ SHA = "0123456789abcdef" * 4
 def with_files(manifest: Manifest, entry: str, *files: BlobFile) -> Manifest:
     engine = msgspec.structs.replace(manifest.engines[0], entry=entry, files=files)
     return msgspec.structs.replace(manifest, engines=(engine,))
+
+
+@pytest.mark.parametrize(
+    "plugins", [(f"blobs/{SHA}.so",), (f"blobs/{SHA}.plan",), (f"blobs/{SHA[::-1]}.so",) * 2],
+    ids=["no-file-of-it", "its-entry", "twice"],
+)  # fmt: skip
+def test_plugins_are_other_files_of_their_engine(make_parts: Callable, plugins: tuple[str, ...]) -> None:
+    manifest, _ = make_parts("a", b"x")
+    entry = BlobFile(path=f"blobs/{SHA}.plan", size_bytes=1, sha256=SHA)
+    library = BlobFile(path=f"blobs/{SHA[::-1]}.so", size_bytes=1, sha256=SHA[::-1])
+    engine = with_files(manifest, entry.path, entry, library).engines[0]
+    good = msgspec.structs.replace(engine, plugins=(library.path,))
+    assert library.path in blobs_of(msgspec.structs.replace(manifest, engines=(good,)))
+    bad = msgspec.structs.replace(engine, plugins=plugins)
+    with pytest.raises(BundleError, match=r"has the plug-ins .*rebuild the bundle"):
+        blobs_of(msgspec.structs.replace(manifest, engines=(bad,)))
 
 
 @pytest.mark.parametrize("suffix", ["", ".onnx", ".weights", ".tar.gz", ".plan_2-a"])

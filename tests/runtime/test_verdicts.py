@@ -161,6 +161,56 @@ def test_an_engine_that_was_never_verified_names_the_gpu_to_verify_it_on(rtx):
     assert "no NVIDIA driver" in judge(unverified, this_host(), "", Machine().accelerators).reason
 
 
+def test_plugins_are_a_reason_until_they_are_allowed(both, rtx):
+    library = BlobFile(path=f"blobs/{'a' * 64}.so", size_bytes=1, sha256="a" * 64)
+    record = msgspec.structs.replace(rtx, files=(*rtx.files, library), plugins=(library.path,))
+    machine = Machine(GpuSurvey((L4,))).accelerators
+    verdict = judge(record, this_host(), "", machine)
+    assert (verdict.fits, verdict.device) == (False, "")
+    assert f"libraries of plug-ins (SHA-256 {'a' * 64}), which are code" in verdict.reason
+    assert judge(record, this_host(), "", machine, allow_plugins=True).fits
+    bundle = bundle_of(both(("rtx", "cpu")), record, both(("rtx", "cpu")).engines[1])
+    with pytest.raises(HostError, match="--allow-plugins"):
+        choose(bundle, this_host(), Wish(), machine)
+    assert choose(bundle, this_host(), Wish(fallback="cpu"), machine).record.name == "cpu"
+    assert choose(bundle, this_host(), Wish(allow_plugins=True), machine).record.name == "rtx"
+
+
+class TestTheLeanRuntime:
+    """It runs what full TensorRT built, where only the lean runtime is installed."""
+
+    @pytest.fixture
+    def lean(self, rtx, monkeypatch):
+        monkeypatch.setattr(registry, "find_spec", lambda name: None if name == "tensorrt" else name)
+        there = {"tensorrt_lean": Distribution("tensorrt-lean-cu13", "11.4.0.106")}
+        monkeypatch.setattr(judging, "find_distribution", there.get)
+        record = msgspec.structs.replace(rtx, name="tensorrt", backend="tensorrt", target="tensorrt")
+        return changed(record, library="tensorrt_lean", library_version="11.4.0.106", compute_capabilities=()), there
+
+    def test_is_all_that_its_engines_need(self, lean):
+        record, _ = lean
+        verdict = judge(record, this_host(), "", Machine(GpuSurvey((L4,))).accelerators)
+        assert verdict.fits
+        assert verdict.reason.startswith("fits: tensorrt with tensorrt_lean on GPU 0")
+
+    def test_is_named_with_its_command_where_it_is_missing(self, lean):
+        record, there = lean
+        there.clear()
+        said = judge(record, this_host(), "", Machine(GpuSurvey((L4,))).accelerators).reason
+        assert said == "tensorrt_lean is not installed: pip install tensorrt-lean-cu13"
+
+    def test_must_be_of_the_version_that_built(self, lean):
+        record, there = lean
+        there["tensorrt_lean"] = Distribution("tensorrt-lean-cu13", "11.5.0.1")
+        said = judge(record, this_host(), "", Machine(GpuSurvey((L4,))).accelerators).reason
+        assert "install tensorrt-lean-cu13==11.4.0.106" in said
+
+    def test_does_not_stand_in_for_full_tensorrt(self, lean):
+        record, _ = lean
+        said = judge(changed(record, library="tensorrt"), this_host(), "", Machine().accelerators).reason
+        assert said == "tensorrt is not installed: pip install 'trtc[tensorrt]'"
+
+
 def test_a_device_of_another_kind_is_a_verdict_and_no_crash(rtx):
     verdict = judge(changed(rtx, device="rocm"), this_host(), "", Machine().accelerators)
     assert "a device of kind 'rocm', which this version of trtc does not know" in verdict.reason

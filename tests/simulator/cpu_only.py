@@ -8,7 +8,7 @@ _DEFAULT = "TensorRT makes a constant of an input that has a value in the model;
 _CPU_TEXT = "it is about the CPU engine: its name, its files, its library or its messages"
 _PROCESS = "a process of its own, where nothing installs the simulator"
 _OPEN = "it is about ranges without an upper end, which this target refuses"
-_STOP = "it stops a run; what runs on a device cannot be stopped, see tests/simulator/test_calls.py"
+_STOP = "it stops a run; what runs on a device cannot be stopped, see tests/runtime/test_device.py"
 _NULL = "it is about the null backend"
 
 CPU_ONLY = {

@@ -5,7 +5,9 @@ Enumerations and the classes that users derive from are those of the really inst
 
 from __future__ import annotations
 
+import hashlib
 import weakref
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,6 +71,11 @@ class Runtime:
     def __init__(self, trt: TensorRT, logger: Any) -> None:
         self._trt = trt
         self._logger = logger
+        self._registry = IPluginRegistry(trt, logger)
+
+    def get_plugin_registry(self) -> IPluginRegistry:
+        """Return the plug-ins of this runtime."""
+        return self._registry
 
     def deserialize_cuda_engine(self, serialized_engine: Any) -> ICudaEngine | None:
         """Open an engine that was really built; any other is refused."""
@@ -77,7 +84,29 @@ class Runtime:
         if model is None:
             self._logger.log(self._trt.real.ILogger.Severity.ERROR, "no such engine was built for this simulator")
             return None
+        if not model.plugins <= self._registry.loaded:
+            raise BreachError("an engine was opened before the plug-ins that it needs")
         return ICudaEngine(self._trt, self, model)
+
+
+class IPluginRegistry:
+    """As ``IPluginRegistry``: of one runtime. It takes the libraries that a test put into the store."""
+
+    def __init__(self, trt: TensorRT, logger: Any) -> None:
+        self._trt = trt
+        self._logger = logger
+        self.loaded: set[str] = set()
+
+    def load_library(self, plugin_path: str) -> object | None:
+        """Open a library; None for one that is none, or whose plug-ins are registered already."""
+        digest = hashlib.sha256(Path(plugin_path).read_bytes()).hexdigest()
+        known = digest in self._trt.store.libraries
+        if known and digest not in self.loaded:
+            self.loaded.add(digest)
+            return object()
+        why = "a plug-in creator exists already" if known else "getCreators could not be loaded"
+        self._logger.log(self._trt.real.ILogger.Severity.ERROR, why)
+        return None
 
 
 class ICudaEngine:

@@ -26,12 +26,14 @@ class BuiltModel:
         profiles: smallest and largest shape of each input, by name, for each profile.
         on_host: inputs that the engine reads from host memory.
         scratch_bytes: of each profile.
+        plugins: digests of the libraries that must be loaded before it.
     """
 
     onnx: bytes
     profiles: tuple[dict[str, tuple[Shape, Shape]], ...]
     on_host: frozenset[str] = frozenset()
     scratch_bytes: tuple[int, ...] = ()
+    plugins: frozenset[str] = frozenset()
     _shapes: dict[object, dict[str, Shape]] = field(default_factory=dict)
     _foreign: dict[str, str] = field(default_factory=dict)
 
@@ -65,10 +67,15 @@ class BuiltModel:
 
 
 class EngineStore:
-    """Built engines by the digest of their bytes."""
+    """Built engines by the digest of their bytes.
+
+    Attributes:
+        libraries: digests of the libraries of plug-ins that may be loaded.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, BuiltModel] = {}
+        self.libraries: set[str] = set()
 
     def add(self, blob: bytes, model: BuiltModel) -> None:
         """Remember where a blob came from."""

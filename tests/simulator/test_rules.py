@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 
 import numpy as np
 import pytest
 
-from simulator import BreachError
+from simulator import BreachError, BuiltModel
+from simulator.conftest import small_model
 from simulator.world import bytes_at
 
 F = np.float32
@@ -38,6 +40,21 @@ def test_a_run_that_keeps_every_rule_is_right_once_it_was_waited_for(bench):
 
 def test_an_engine_that_nobody_built_is_refused(bench):
     assert bench.runtime.deserialize_cuda_engine(b"another") is None
+
+
+def test_an_engine_needs_its_plugins_first_and_a_library_registers_once(bench, tmp_path):
+    library = tmp_path / "plugins.so"
+    library.write_bytes(b"code")
+    digest = hashlib.sha256(b"code").hexdigest()
+    bench.trt.store.add(b"with plug-ins", BuiltModel(small_model(), ({"x": ((1, 4), (4, 4))},), plugins={digest}))
+    registry = bench.runtime.get_plugin_registry()
+    assert registry.load_library(str(library)) is None, "nobody put it into the store"
+    with breach("before the plug-ins that it needs"):
+        bench.runtime.deserialize_cuda_engine(b"with plug-ins")
+    bench.trt.store.libraries.add(digest)
+    assert registry.load_library(str(library)) is not None
+    assert registry.load_library(str(library)) is None
+    assert bench.runtime.deserialize_cuda_engine(b"with plug-ins") is not None
 
 
 def test_a_thread_needs_a_current_device(bench):

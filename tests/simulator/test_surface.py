@@ -24,12 +24,23 @@ from trtc.engines.tensorrt.opened import DTYPES
 
 RUN_HALF = (
     *("call", "choice", "context_run", "device", "device_arena", "failures", "graphs", "lane", "late", "load"),
-    *("opened", "runtime_cache", "size_classes", "spans", "toolkit", "log", "device_views"),
+    *("opened", "runtime_cache", "size_classes", "spans", "toolkit", "log", "device_views", "plugins"),
 )
-BOTH = ["Runtime", "ICudaEngine", "IRuntimeConfig", "IExecutionContext"]
+BOTH = ["Runtime", "IPluginRegistry", "ICudaEngine", "IRuntimeConfig", "IExecutionContext"]
 RTX_ONLY = {"RtxRuntimeConfig": "IRuntimeConfig", "RtxExecutionContext": "IExecutionContext", "IRuntimeCache": ""}
 LIBRARIES = [pytest.param(tensorrt_rtx, id="rtx"), pytest.param(tensorrt_lean, id="lean")]
-OF_THE_SIMULATOR = {"compute", "state", "strategy", "used", "kernels", "pending", "recorded", "submit", "size"}
+OF_THE_SIMULATOR = {
+    "compute",
+    "state",
+    "strategy",
+    "used",
+    "kernels",
+    "pending",
+    "recorded",
+    "submit",
+    "size",
+    "loaded",
+}
 """Names that only the simulator and its tests use."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import onnx
 import pytest
@@ -61,6 +62,15 @@ def asked(monkeypatch, trtc, model):
         (("--tf32",), BuilderOptions(tf32=True)),
         (("--noTF32",), BuilderOptions()),
         (("--stripWeights",), BuilderOptions(strip_weights=True)),
+        (("--runtime", "lean", "--vc"), BuilderOptions(runtime="lean", version_compatible=True)),
+        (("--useRuntime=lean",), BuilderOptions(runtime="lean")),
+        (("--plugin", "a.so", "--plugin=b.so"), BuilderOptions(plugins=(Path("a.so"), Path("b.so")))),
+        (("--plugins=a.so",), BuilderOptions(plugins=(Path("a.so"),))),
+        (("--staticPlugins=a.so", "--dynamicPlugins=b.so"), BuilderOptions(plugins=(Path("a.so"), Path("b.so")))),
+        (
+            ("--static-plugins", "a.so", "--dynamic-plugins", "b.so"),
+            BuilderOptions(plugins=(Path("a.so"), Path("b.so"))),
+        ),
     ],
 )
 def test_both_spellings_mean_the_same(asked, words, expected):
@@ -79,6 +89,11 @@ def test_a_timing_cache_is_a_file(asked, tmp_path):
         (("--workspace=1G", "--memPoolSize=workspace:1"), "one option in two spellings"),
         (("--builderOptimizationLevel=6",), "0<=x<=5"),
         (("--workspace=1G",), "--workspace: only TensorRT's builder has it, and the targets are cpu"),
+        (("--plugin=x.so",), "--plugin: only TensorRT's builder has it, and the targets are cpu"),
+        (("--setPluginsToSerialize=x.so",), "stay outside of the engine"),
+        (("--excludeLeanRuntime",), "no engine holds a lean runtime; leave it out, and add --runtime lean"),
+        (("--runtime=dispatch",), "'dispatch' is not one of 'full', 'lean'"),
+        (("--target", "rtx", "--plugin=none.so"), "--plugin none.so: cannot be read (No such file"),
         (("--target", "rtx:sm90"), "rtx is built for sm75, sm80, sm86, sm89, sm120, sm121"),
         (("--target", "tensorrt:sm90"), "write --target tensorrt"),
         (("--target", "rtx", "--target", "rtx"), "rtx was given twice"),
@@ -104,11 +119,19 @@ class TestWithTheLibrary:
         assert f"trtc verify {tmp_path / 'm.trtc'} --model MODEL.onnx" in said.out
         assert "trtc run" not in said.out
 
-    @pytest.mark.parametrize("flag", ["--vc", "--hardwareCompatibilityLevel=ampere+", "--stripWeights"])
+    @pytest.mark.parametrize(
+        "flag", ["--vc", "--runtime=lean", "--hardwareCompatibilityLevel=ampere+", "--stripWeights"]
+    )
     def test_what_rtx_lacks_is_refused_by_name(self, trtc, model, flag):
         said = trtc("build", model, "--dim", "rows=1..4", "--target", "rtx", flag)
         assert said.code == 2
         assert said.err.startswith("trtc: error: --") or said.err.startswith("--")
+
+    def test_check_says_that_a_file_is_no_library_of_plugins(self, trtc, model, tmp_path):
+        (tmp_path / "x.so").write_text("no library")
+        said = trtc("check", model, "--dim", "rows=1..4", "--target", "rtx", "--plugin", tmp_path / "x.so")
+        assert said.code == 2
+        assert "plug-in library 'x.so': " in said.err
 
     @pytest.fixture
     def sequences(self, tmp_path):

@@ -48,6 +48,39 @@ def plant_weight(bundle, tmp_path):
     rewrite(bundle, {blob.path: tmp_path / "planted"}, entry=blob.path, files=(blob, *others))
 
 
+def plant_plugin(bundle, tmp_path):
+    """Give the first engine a library of plug-ins. The CPU engine ignores it; whoever loads it has to allow it."""
+    (tmp_path / "library").write_bytes(b"code")
+    digest = hashlib.sha256(b"code").hexdigest()
+    blob = BlobFile(path=f"blobs/{digest}.so", size_bytes=4, sha256=digest)
+    files = (*read_manifest(bundle).engines[0].files, blob)
+    rewrite(bundle, {blob.path: tmp_path / "library"}, files=files, plugins=(blob.path,))
+    return digest
+
+
+@pytest.mark.parametrize("verb", ["run", "verify"])
+def test_plugins_run_only_where_the_command_says_so(trtc, bundle, encoder, tmp_path, verb):
+    digest = plant_plugin(bundle, tmp_path)
+    words = {"run": ["--all-profiles"], "verify": ["--model", encoder]}[verb]
+    refused = trtc(verb, bundle, *words)
+    assert (refused.code, refused.out.count("passed")) == (4, 0)
+    assert f"libraries of plug-ins (SHA-256 {digest})" in refused.err
+    assert "--allow-plugins" in refused.err
+    said = trtc(verb, bundle, *words, "--allow-plugins")
+    assert said.code == 0, said.err
+
+
+def test_inspect_shows_the_plugins_of_an_engine(trtc, bundle, tmp_path):
+    digest = plant_plugin(bundle, tmp_path)
+    assert f"brings libraries of plug-ins, which are code: {digest}" in trtc("inspect", bundle).out
+
+
+def test_paths_of_plugins_are_no_option_of_run(trtc, bundle):
+    said = trtc("run", bundle, "--all-profiles", "--staticPlugins=x.so")
+    assert said.code == 2
+    assert "a bundle brings its own plug-ins, and --allow-plugins lets them run" in said.err
+
+
 def test_an_engine_that_was_never_verified_can_be_loaded_afterwards(trtc, bundle, encoder):
     rewrite(bundle, verified=False, verification=())
     refused = trtc("run", bundle, "--all-profiles")
