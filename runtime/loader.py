@@ -33,6 +33,7 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
     arena: Arena | None = None,
     max_memory_bytes: int | None = None,
     verify: bool = True,
+    spinning: bool | None = None,
 ) -> Session:
     """Load a bundle.
 
@@ -44,6 +45,7 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
         arena: memory to share with other sessions; None takes the one of this process.
         max_memory_bytes: budget for planned memory, in an arena of its own; not together with ``arena``.
         verify: False skips the digests (sizes are still checked): only for a bundle that nobody else can write.
+        spinning: let idle threads wait actively for more work; None does where no processor is asked for twice.
 
     Raises:
         UsageError: for a missing path, an unknown engine, or counts that are not positive.
@@ -80,10 +82,16 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
                 signature=reader.manifest.signature,
                 ladder=reader.manifest.ladder,
                 threads=execution.threads,
-                spinning=execution.slots * execution.threads <= host.threads,
+                spinning=execution.slots * execution.threads <= host.threads if spinning is None else spinning,
             )
         )
-    options: dict[str, Any] = {"engine": engine, "slots": slots, "threads": threads, "verify": verify}
+    options: dict[str, Any] = {
+        "engine": engine,
+        "slots": slots,
+        "threads": threads,
+        "verify": verify,
+        "spinning": spinning,
+    }
     memory = arena or (default_arena() if max_memory_bytes is None else Arena(max_memory_bytes))
     try:
         session = Session(

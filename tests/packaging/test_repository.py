@@ -76,7 +76,14 @@ def test_every_pinned_model_package_carries_its_hash(repository):
 
 def test_every_tool_of_the_project_is_pinned_for_make(repository, project):
     extras = project["project"]["optional-dependencies"]
-    wanted = [*project["project"]["dependencies"], *extras["cpu"], *extras["examples"], *extras["plan"], *extras["report"], *extras["dev"]]
+    wanted = [
+        *project["project"]["dependencies"],
+        *extras["cpu"],
+        *extras["examples"],
+        *extras["plan"],
+        *extras["report"],
+        *extras["dev"],
+    ]
     names = {re.split(r"[\[<>=~! ]", entry)[0].lower().replace("_", "-") for entry in wanted} - {"trtc"}
     text = (repository / "requirements/constraints.txt").read_text()
     pinned = {name.lower().replace("_", "-") for name in re.findall(r"^([\w.-]+)==", text, re.MULTILINE)}
