@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from trtc.compiler.model import Model
     from trtc.compiler.options import BuildOptions, Progress, Silent
     from trtc.compiler.pipeline import BuildReport, build
+    from trtc.compiler.plan_build import PlanOutdatedError, options_with_plan, plan_file_text
+    from trtc.compiler.plan_model import PlannedModel, plan_model
+    from trtc.compiler.plan_options import PlanOptions
     from trtc.compiler.prove import PaddingRefusedError
     from trtc.profiles.grammar import ShapeOptions
 
@@ -29,11 +32,17 @@ __all__ = [
     "EngineDiffersError",
     "Model",
     "PaddingRefusedError",
+    "PlanOptions",
+    "PlanOutdatedError",
+    "PlannedModel",
     "Progress",
     "ShapeOptions",
     "Silent",
     "build",
     "load_model",
+    "options_with_plan",
+    "plan_file_text",
+    "plan_model",
 ]
 
 _HOMES = {
@@ -43,11 +52,17 @@ _HOMES = {
     "EngineDiffersError": "trtc.compiler.construct",
     "Model": "trtc.compiler.model",
     "PaddingRefusedError": "trtc.compiler.prove",
+    "PlanOptions": "trtc.compiler.plan_options",
+    "PlanOutdatedError": "trtc.compiler.plan_build",
+    "PlannedModel": "trtc.compiler.plan_model",
     "Progress": "trtc.compiler.options",
     "ShapeOptions": "trtc.profiles.grammar",
     "Silent": "trtc.compiler.options",
     "build": "trtc.compiler.pipeline",
     "load_model": "trtc.compiler.importer",
+    "options_with_plan": "trtc.compiler.plan_build",
+    "plan_file_text": "trtc.compiler.plan_build",
+    "plan_model": "trtc.compiler.plan_model",
 }
 
 

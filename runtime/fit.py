@@ -45,7 +45,8 @@ class PickTables:
         self._symbols = frozenset(symbols)
         # Each profile begins and ends a class of sizes: no more cells than this.
         cells = (2 * len(ladder.profiles) + 2) ** len(symbols)
-        self._small = bool(symbols) and cells <= MOST_CELLS
+        whole = all(profile.ranges.keys() == self._symbols for profile in ladder.profiles)
+        self._small = bool(symbols) and whole and cells <= MOST_CELLS
         self._tables: dict[AbstractSet[str], PickTable | None] = {}
 
     def pick(self, sizes: Mapping[str, int], padded: AbstractSet[str]) -> int:

@@ -22,6 +22,7 @@ from trtc.tools.output import (
     seconds_text,
     size_text,
 )
+from trtc.tools.planned import planned_texts
 from trtc.tools.shape_options import ArgumentOrder, model_options, options_from, shape_options
 from trtc.tools.suggestions import ranges_hint, run_command
 from trtc.tools.traffic_options import traffic_options
@@ -161,6 +162,8 @@ def show_report(report: BuildReport) -> None:
             )
         )
     print_table("profiles", ("profile", "sizes", "one run at the bucket", "planned memory", "library memory"), rows)
+    for text in planned_texts(manifest):
+        print_text(text)
     for evidence in manifest.evidence:
         if evidence.kind == "relations":
             continue

@@ -22,6 +22,7 @@ from trtc.tools.output import (
     seconds_text,
     size_text,
 )
+from trtc.tools.planned import planned_texts
 from trtc.tools.recorded import options_text
 from trtc.tools.verification import show_verification
 
@@ -163,6 +164,8 @@ def _show_profiles(manifest: Manifest) -> None:
         for i, p in enumerate(manifest.ladder.profiles)
     ]
     print_table("profiles", ("profile", "sizes", "one run at the bucket"), rows)
+    for text in planned_texts(manifest):
+        print_text(text)
     print_line()
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trtc.profiles import CheckError, Range, UsageError, unknown_name
 from trtc.profiles.cost import element_cost
+from trtc.profiles.cost_fit import measured_cost
 from trtc.profiles.evaluation import Evaluation, evaluate_ladder
 from trtc.profiles.plan_values import PlanRequest
 from trtc.profiles.planner import plan_ladder
@@ -123,9 +124,21 @@ def fit_of(manifest: Manifest, traffic: Traffic) -> Fit:
 
 
 def cost_of(manifest: Manifest, traffic: Traffic) -> CostModel | None:
-    """The measured costs of a bundle, where it holds them for the symbols of this traffic."""
+    """Seconds by sizes for the symbols of this traffic: as measured, or else through the costs of the buckets."""
     found = [e.cost.model for e in manifest.engines if e.cost is not None]
-    return next((model for model in found if set(model.symbols) <= set(traffic.symbols)), None)
+    fitting = (model for model in found if set(model.symbols) <= set(traffic.symbols))
+    return next(fitting, None) or _through_buckets(manifest.ladder, traffic)
+
+
+def _through_buckets(ladder: Ladder, traffic: Traffic) -> CostModel | None:
+    """Costs of a ladder that grows along one symbol: of its buckets, and between them; below the first as there."""
+    tops = {s: [p.ranges[s].max for p in ladder.profiles if s in p.ranges] for s in traffic.symbols}
+    growing = [symbol for symbol, sizes in tops.items() if len(set(sizes)) > 1]
+    if not ladder.cost_s or len(growing) != 1 or None in tops[growing[0]]:
+        return None
+    seconds = {top: cost_s for top, cost_s in zip(tops[growing[0]], ladder.cost_s, strict=True) if top}
+    grid = sorted(seconds)
+    return measured_cost(growing, [grid], [seconds[size] for size in grid])
 
 
 def _lowest(ladder: Ladder, traffic: Traffic) -> dict[str, Range]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from trtc.tools.output import seconds_text
 from trtc.tools.plan_pictures import pictures
+from trtc.tools.planned import cost_text
 from trtc.tools.printable import printable
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def sentences(view: PlanView) -> list[str]:
             f"padding, {proof}; at exact sizes {seconds_text(view.exact_s)}"
         ),
         f"why this many: {view.reason}",
-        cost_text(view),
+        f"costs: {cost_text(view.cost)}",
     ]
     if view.refused:
         found.append(f"{view.refused:.3%} of the requests are refused")
@@ -95,21 +96,6 @@ def sentences(view: PlanView) -> list[str]:
         how = "exact sizes" if view.execution.mode == "exact" else "sizes padded to the bucket"
         found.append(f"runs {how}: {view.execution.reason}")
     return [f"{text[0].upper()}{text[1:]}." for text in found]
-
-
-def cost_text(view: PlanView) -> str:
-    """Say what the costs rest on."""
-    record = view.cost
-    if record.model.source == "analytic":
-        return (
-            "costs are counted from the graph's operations, not measured: they rank ladders, their seconds mean nothing"
-        )
-    points = len(record.model.grid_s)
-    text = f"costs from {record.runs} runs at {points} grid points, {record.threads} threads each"
-    held = record.model.held_out
-    if held is not None:
-        text += f"; at {held.count} other sizes off by {held.median:.1%} in the middle, {held.worst:.1%} at worst"
-    return f"{text}; middle half of a point's times within {record.spread:.1%}, {record.refused} outliers left out"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _ENDS = {
-    **dict.fromkeys(["dim", "bucket", "buckets", "fill", "derive"], r"=\S+"),
+    **dict.fromkeys(["dim", "bucket", "buckets", "fill", "derive", "align"], r"=\S+"),
     **dict.fromkeys(["shape", "trt-min-shapes", "trt-opt-shapes", "trt-max-shapes", "val-range"], r"\]"),
     "trtexec": r"(?=\s--|\Z)",
 }

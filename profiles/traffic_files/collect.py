@@ -53,14 +53,15 @@ class Collector:
         self._every = 1
         self._span = (float("inf"), float("-inf"))
 
-    def add(self, sizes: Mapping[str, object], weight: object, time_s: object, where: str) -> None:
+    def add(self, sizes: Mapping[str, object], weight: object, time_s: object, where: object, repeats: int = 1) -> None:
         """Count one request, or several alike.
 
         Args:
             sizes: of each symbol; checked here.
             weight: how many.
             time_s: when it came; None where that is not known.
-            where: file and line, for errors.
+            where: says file and line, for errors; made into text only then.
+            repeats: how often the same entry stood in the file.
 
         Raises:
             UsageError: for symbols that are unknown or differ from those before, and values that are no sizes.
@@ -69,18 +70,22 @@ class Collector:
             sizes = self._ordered(sizes, where)
         row = tuple([_size(symbol, size, where) for symbol, size in sizes.items()])
         count = _weight(weight, where)
-        self._count(row, count)
-        self.requests += max(round(count), 1)
+        self._count(row, count * repeats)
+        self.requests += max(round(count), 1) * repeats
         if time_s is not None:
-            self._arrived(_time(time_s, where), row)
+            at = _time(time_s, where)
+            for _ in range(repeats):
+                self._arrived(at, row)
 
-    def add_block(self, symbols: Sequence[str], sizes: IntArray, weights: FloatArray | None, where: str) -> None:
+    def add_block(self, symbols: Sequence[str], sizes: IntArray, weights: FloatArray | None, where: object) -> None:
         """Count many requests whose values were checked: int64 [n, k] and float64 [n] (1 each without)."""
         places = {symbol: i for i, symbol in enumerate(symbols)}
         order = [places[symbol] for symbol in self._ordered(dict.fromkeys(symbols), where)]
-        distinct, inverse = np.unique(sizes[:, order], axis=0, return_inverse=True)
-        counts = np.bincount(inverse.ravel(), weights, len(distinct))
-        for row, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+        ordered = sizes[:, order]
+        keys = _keys(ordered)
+        _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        counts = np.bincount(inverse.ravel(), weights, len(first))
+        for row, count in zip(ordered[first].tolist(), counts.tolist(), strict=True):
             self._count(tuple(row), count)
         self.requests += len(sizes) if weights is None else max(round(float(weights.sum())), 1)
 
@@ -105,7 +110,7 @@ class Collector:
         )
         return Traffic(counted.symbols, counted.sizes, counted.weights, self.requests, arrivals)
 
-    def _ordered(self, sizes: Mapping[str, object], where: str) -> Mapping[str, object]:
+    def _ordered(self, sizes: Mapping[str, object], where: object) -> Mapping[str, object]:
         """Put symbols in the order of the first request."""
         if not self._symbols:
             if not sizes:
@@ -115,7 +120,7 @@ class Collector:
                     raise UsageError(f"{where}: {unknown_name('symbol', symbol, self._known)}; rename or remove it")
             order = list(self._known) if self._known is not None else list(sizes)
             self._symbols = tuple(s for s in order if s in sizes)
-            self._first, self._peak = where, [0] * len(sizes)
+            self._first, self._peak = str(where), [0] * len(sizes)
         if sizes.keys() != set(self._symbols):
             raise UsageError(
                 f"{where}: sizes of {_listed(sizes)}, but {self._first} has {_listed(self._symbols)}; "
@@ -124,9 +129,11 @@ class Collector:
         return {symbol: sizes[symbol] for symbol in self._symbols}
 
     def _count(self, row: tuple[int, ...], count: float) -> None:
-        self._peak = [max(a, b) for a, b in zip(self._peak, row, strict=True)]
         kept = row if self.bits == _MOST_BITS else self._rounded(row)
-        self._weights[kept] = self._weights.get(kept, 0.0) + count
+        known = self._weights.get(kept)
+        if known is None or self.bits < _MOST_BITS:
+            self._peak = [max(a, b) for a, b in zip(self._peak, row, strict=True)]
+        self._weights[kept] = count if known is None else known + count
         while len(self._weights) > MOST_DISTINCT and self.bits > _FEWEST_BITS:
             self.bits = min(self.bits, 9) - 1
             rounded: dict[tuple[int, ...], float] = {}
@@ -152,24 +159,37 @@ class Collector:
         self._span = (min(self._span[0], time_s), max(self._span[1], time_s))
 
 
+def _keys(sizes: IntArray) -> IntArray:
+    """One number for each row, different for different rows; the rows themselves where no int64 holds it."""
+    key = np.zeros(len(sizes), np.int64)
+    room = 1
+    for column in sizes.T:
+        step = int(column.max(initial=0)) + 1
+        room *= step
+        if room >= 1 << 63:
+            return sizes
+        key = key * step + column
+    return key
+
+
 def _round_up(size: int, bits: int) -> int:
     shift = max(size.bit_length() - bits, 0)
     return -(-size >> shift) << shift if shift else size
 
 
-def _size(symbol: str, value: object, where: str) -> int:
+def _size(symbol: str, value: object, where: object) -> int:
     if type(value) is not int or not 1 <= value <= MAX_SIZE:
         raise UsageError(f"{where}: {symbol} is {_shown(value)}; sizes are whole numbers from 1 to {MAX_SIZE}")
     return value
 
 
-def _weight(value: object, where: str) -> float:
+def _weight(value: object, where: object) -> float:
     if isinstance(value, (int, float)) and value is not True and 0 < value <= _MOST_COUNT:
         return float(value)
     raise UsageError(f"{where}: the count is {_shown(value)}; counts are positive numbers, up to {_MOST_COUNT:g}")
 
 
-def _time(value: object, where: str) -> float:
+def _time(value: object, where: object) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and -_MOST_COUNT <= value <= _MOST_COUNT:
         return float(value)
     raise UsageError(f"{where}: time_s is {_shown(value)}; times are seconds, as a number")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
+from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from trtc.profiles.errors import UsageError
@@ -11,6 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trtc.profiles.traffic_files.collect import Collector
+
+_ROWS_AT_ONCE = 1 << 15
 
 
 def read_csv(path: Path, collector: Collector) -> None:
@@ -31,22 +36,36 @@ def read_csv(path: Path, collector: Collector) -> None:
                 raise UsageError(
                     f"{path}, line 1: the header {header} repeats a name or leaves one out; name each column once"
                 )
-            for row in rows:
+            while block := [(rows.line_num, tuple(row)) for row in islice(rows, _ROWS_AT_ONCE)]:
                 number = rows.line_num
-                if row:
-                    _add(header, row, collector, f"{path}, line {number}")
+                lines = [row for _, row in block]
+                for row, repeats in Counter(lines).items():
+                    if row:
+                        _add(header, row, collector, _Place(path, block, row), repeats)
     except (csv.Error, UnicodeDecodeError) as error:
         raise UsageError(f"{path}, line {number + 1}: {error}; write comma-separated text in UTF-8") from error
 
 
-def _add(header: list[str], row: list[str], collector: Collector, where: str) -> None:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a row stands, found only when an error names it."""
+
+    path: Path
+    block: list[tuple[int, tuple[str, ...]]]
+    row: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.path}, line {next(number for number, row in self.block if row == self.row)}"
+
+
+def _add(header: list[str], row: tuple[str, ...], collector: Collector, where: object, repeats: int) -> None:
     if len(row) != len(header):
         raise UsageError(f"{where}: {len(row)} fields, but the header names {len(header)}; give one for each")
     fields: dict[str, object] = {name: _number(text, name, where) for name, text in zip(header, row, strict=True)}
-    collector.add(fields, fields.pop("count", 1), fields.pop("time_s", None), where)
+    collector.add(fields, fields.pop("count", 1), fields.pop("time_s", None), where, repeats)
 
 
-def _number(text: str, name: str, where: str) -> int | float:
+def _number(text: str, name: str, where: object) -> int | float:
     try:
         stripped = text.strip()
         return int(stripped) if stripped.lstrip("+-").isdecimal() and stripped.isascii() else float(stripped)

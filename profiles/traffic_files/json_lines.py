@@ -10,16 +10,17 @@ Three forms, which a file may mix:
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from trtc.profiles.errors import UsageError
+from trtc.profiles.traffic_files.lines import Place, line_blocks
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from trtc.profiles.traffic_files.collect import Collector
 
-_MAX_LINE_BYTES = 16 * 2**20
 _FORM = 'write one object a line, such as {"seq": 37, "batch": 2, "count": 3}'
 
 
@@ -30,19 +31,14 @@ def read_json_lines(path: Path, collector: Collector) -> None:
         UsageError: naming the line, for anything that is not one of the three forms.
         OSError: when the file cannot be read.
     """
-    with path.open("rb") as file:
-        number = 0
-        while line := file.readline(_MAX_LINE_BYTES + 1):
-            number += 1
-            where = f"{path}, line {number}"
-            if len(line) > _MAX_LINE_BYTES:
-                raise UsageError(f"{where}: longer than 16 MiB; split it into lines of one request each")
-            text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-            if text.strip():
-                _add(_object(text, where), collector, where)
+    for first, lines in line_blocks(path):
+        for line, repeats in Counter(lines).items():
+            if line.strip():
+                where = Place(path, first, lines, line)
+                _add(_object(line, where), collector, where, repeats)
 
 
-def _object(text: bytes, where: str) -> dict[str, Any]:
+def _object(text: bytes, where: object) -> dict[str, Any]:
     try:
         found = json.loads(text, object_pairs_hook=_pairs, parse_constant=_constant)
     except (ValueError, RecursionError) as error:
@@ -53,10 +49,10 @@ def _object(text: bytes, where: str) -> dict[str, Any]:
     return found
 
 
-def _add(entry: dict[str, Any], collector: Collector, where: str) -> None:
+def _add(entry: dict[str, Any], collector: Collector, where: object, repeats: int) -> None:
     sizes = entry.get("sizes")
     if isinstance(sizes, list):
-        _add_histogram(entry, collector, where)
+        _add_histogram(entry, collector, where, repeats)
         return
     count, time_s = entry.pop("count", 1), entry.pop("time_s", None)
     if isinstance(sizes, dict):
@@ -65,10 +61,10 @@ def _add(entry: dict[str, Any], collector: Collector, where: str) -> None:
                 f"{where}: {next(k for k in entry if k != 'sizes')!r} stands beside 'sizes'; put it inside"
             )
         entry = sizes
-    collector.add(entry, count, time_s, where)
+    collector.add(entry, count, time_s, where, repeats)
 
 
-def _add_histogram(entry: dict[str, Any], collector: Collector, where: str) -> None:
+def _add_histogram(entry: dict[str, Any], collector: Collector, where: object, repeats: int) -> None:
     symbols, rows, counts = entry.get("symbols"), entry["sizes"], entry.get("counts")
     if entry.keys() != {"symbols", "sizes", "counts"} or not isinstance(symbols, list) or not isinstance(counts, list):
         raise UsageError(f"{where}: a histogram has the lists 'symbols', 'sizes' and 'counts', and nothing else")
@@ -81,7 +77,7 @@ def _add_histogram(entry: dict[str, Any], collector: Collector, where: str) -> N
     for i, (row, count) in enumerate(zip(rows, counts, strict=True)):
         if not isinstance(row, list) or len(row) != len(symbols):
             raise UsageError(f"{where}, sizes[{i}]: not one size for each of {', '.join(symbols)}")
-        collector.add(dict(zip(symbols, row, strict=True)), count, None, f"{where}, sizes[{i}]")
+        collector.add(dict(zip(symbols, row, strict=True)), count, None, f"{where}, sizes[{i}]", repeats)
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

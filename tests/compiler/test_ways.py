@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from trtc.compiler.replay import Caller, Request, drive
-from trtc.compiler.ways import Race, Way, race
+from trtc.compiler.ways import Race, Way, _chosen, race
 from trtc.compiler.workload import requests_in, workload_of
 from trtc.engines.errors import EngineError
 from trtc.profiles import PadRule
@@ -90,6 +90,13 @@ def test_threads_that_help_are_chosen(course):
     ways = [Way(2, 1, "exact"), Way(1, 2, "exact")]
     found = race(course(lambda _, threads: 2e-3 / threads**2, [3, 5, 11]), ways, 0.05)
     assert found.best == Way(1, 2, "exact")
+
+
+def test_among_ways_as_fast_the_shortest_lone_call_wins_and_slower_ones_never_do():
+    a, b, slow = Way(2, 1, "exact"), Way(1, 2, "exact"), Way(1, 1, "exact")
+    lone_s = {a: 0.02, b: 0.01, slow: 0.001}
+    assert _chosen({a: 100.0, b: 99.0, slow: 97.0}, lone_s) == b
+    assert _chosen({a: 100.0, b: 98.0, slow: 97.0}, lone_s) == a
 
 
 def test_a_request_that_fails_ends_the_race(course):

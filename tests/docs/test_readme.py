@@ -60,7 +60,15 @@ def test_the_python_of_the_tour_prints_the_shape_of_a_sentence(tour):
     assert "engine cpu" in tour["python"]
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/cli.md"])
+def test_the_tour_plans_for_what_it_recorded_and_builds_exactly_that(tour):
+    assert "7 requests over batch_size, sequence_length, 5 different sizes" in tour["plan"]
+    assert "planned.trtc" in tour["plan"]
+
+
+PAGES = ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/cli.md", "docs/planning.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_every_link_leads_to_a_file_of_the_repository(page, repository):
     targets = [m["target"] for m in _LINK.finditer((repository / page).read_text())]
     missing = [t for t in targets if "://" not in t and not (repository / page).parent.joinpath(t).exists()]

@@ -77,6 +77,17 @@ def test_every_rendered_line_is_read_as_written_and_padded_widths_are_refused(ru
     assert f"{LINES} of {LINES} lines were read as they were written" in output
 
 
+@pytest.mark.usefixtures("minilm_path", "minilm_tokenizer_path")
+def test_what_was_served_is_planned_for_and_built_exactly(run_example):
+    output = run_example("03_plan_from_traffic.py")
+    assert "served 60 sentences" in output
+    profiles = rows_under(output, "profile")
+    assert 1 < len(profiles) <= 4
+    lengths = [float(row[2].rstrip("%")) for row in rows_under(output, "profiles") if len(row) == 3 and "%" in row[2]]
+    assert lengths == sorted(lengths, reverse=True)
+    assert "built planned.trtc exactly as plan.toml says" in output
+
+
 @pytest.mark.usefixtures("minilm_path", "minilm_tokenizer_path", "ppocr_rec_path")
 def test_the_demo_proves_compares_and_refuses(run_example):
     output = run_example("demo.py")
@@ -91,7 +102,9 @@ def test_the_demo_proves_compares_and_refuses(run_example):
     assert output.rstrip().endswith("every answer was the same, and the wrong padding was refused")
 
 
-@pytest.mark.parametrize("name", ["01_encode_sentences.py", "02_read_text_lines.py", "demo.py"])
+@pytest.mark.parametrize(
+    "name", ["01_encode_sentences.py", "02_read_text_lines.py", "03_plan_from_traffic.py", "demo.py"]
+)
 def test_each_example_explains_itself(run_example, name):
     done = run_example.plain(name, "--help")
     assert done.returncode == 0

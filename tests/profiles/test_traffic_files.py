@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trtc.profiles import UsageError
-from trtc.profiles.traffic_files import ReadOptions, collect, read_traffic
+from trtc.profiles.traffic_files import ReadOptions, collect, lines, read_traffic
 from trtc.profiles.traffic_files.collect import Collector
 
 MODEL = ReadOptions(symbols=("batch", "seq"), input_dims={"ids": ("batch", "seq"), "mask": ("batch", "seq")})
@@ -177,6 +177,24 @@ def test_wrong_files_are_refused_with_the_line(read, name, content, message):
     assert name in str(error.value)
 
 
+def test_the_line_is_right_beyond_the_first_block(read, monkeypatch):
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 64)
+    with pytest.raises(UsageError, match="line 101: seq is 0"):
+        read("t.jsonl", '{"seq": 5}\n' * 100 + '{"seq": 0}\n{"seq": 0}')
+
+
+def test_a_line_without_end_is_refused(read, monkeypatch):
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 64)
+    with pytest.raises(UsageError, match="line 2: longer than 16 MiB"):
+        read("t.jsonl", '{"seq": 5}\n' + " " * 5000)
+
+
+def test_equal_lines_with_a_time_are_arrivals_of_their_own(read):
+    traffic = read("t.jsonl", '{"seq": 9, "time_s": 1}\n' * 3)
+    assert (traffic.requests, traffic.total, traffic.arrivals.count) == (3, 3.0, 3)
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(UsageError, match=r"gone\.jsonl cannot be read: No such file"):
         read_traffic([tmp_path / "gone.jsonl"], MODEL)
@@ -241,13 +259,14 @@ def test_more_sizes_than_are_kept_are_rounded_up_whatever_their_order(sizes, ord
                 assert all(a <= b <= a * (1 + 2.0 ** (1 - bits)) for a, b in zip(given_, rounded, strict=True))
 
 
-def test_memory_does_not_grow_with_the_number_of_requests(tmp_path):
+def test_memory_does_not_grow_with_the_number_of_requests(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 1 << 13)
     path = tmp_path / "t.jsonl"
     rng = np.random.default_rng(0)
-    lines = [json.dumps({"seq": int(s), "batch": int(b)}) for s, b in rng.integers(1, 9, (1000, 2))]
+    requests = [json.dumps({"seq": int(s), "batch": int(b)}) for s, b in rng.integers(1, 9, (1000, 2))]
     peaks = []
     for repeat in (1, 8):
-        path.write_text("\n".join(lines * repeat) + "\n")
+        path.write_text("\n".join(requests * repeat) + "\n")
         tracemalloc.start()
         read_traffic([path], MODEL)
         peaks.append(tracemalloc.get_traced_memory()[1])

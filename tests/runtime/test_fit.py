@@ -52,3 +52,8 @@ def test_the_rule_is_not_asked_again_once_the_table_is_there(monkeypatch):
 def test_a_request_that_says_some_sizes_only_is_picked_by_the_rule():
     profiles = tuple(Profile(f"p{i}", {"batch": Range(1, 2, 2), "seq": Range(1, n, n)}) for i, n in enumerate((8, 16)))
     assert PickTables(Ladder(profiles), SYMBOLS).pick({"seq": 9}, frozenset(["seq"])) == 1
+
+
+def test_a_ladder_that_does_not_speak_of_every_symbol_is_picked_by_the_rule():
+    ladder = Ladder((Profile("p0", {"seq": Range(1, 8, 8)}),))
+    assert PickTables(ladder, SYMBOLS).pick({"batch": 3, "seq": 5}, frozenset()) == 0

@@ -235,7 +235,7 @@ def test_an_unknown_verb_offers_the_nearest(trtc):
     assert "did you mean 'run'?" in said.err
 
 
-@pytest.mark.parametrize("verb", ["plan", "bench", "compare", "diff", "serve"])
+@pytest.mark.parametrize("verb", ["bench", "compare", "diff", "serve"])
 def test_a_verb_that_is_planned_says_that_it_is_not_there_yet(trtc, verb):
     said = trtc(verb, "model.onnx")
     assert said.code == 2

@@ -167,6 +167,13 @@ def test_a_build_for_traffic_has_a_ladder_of_its_sizes_and_says_for_what(served,
     assert traffic.name not in json.dumps(manifest.build.options)
 
 
+def test_a_bundle_is_shown_with_what_its_ladder_was_planned_for(trtc, served):
+    said = trtc("inspect", served)
+    assert said.code == 0, said.err
+    assert f"planned for {sum(SIZES.values())} requests" in said.out
+    assert "costs of cpu: counted from the graph's operations" in said.out
+
+
 def test_the_cache_knows_traffic_by_its_content(trtc, encoder, served, folder):
     del served
     same = write(folder / "renamed.jsonl", dict(reversed(SIZES.items())))

@@ -1,0 +1,38 @@
+"""What a bundle says about the traffic that its ladder was planned for, in sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trtc.tools.output import seconds_text
+
+if TYPE_CHECKING:
+    from trtc.engines.manifest import CostRecord, Manifest, PlanRecord
+
+
+def planned_texts(manifest: Manifest) -> list[str]:
+    """Say what was planned for, what was expected, and what the costs rest on; nothing where a person chose."""
+    found = [] if manifest.planned is None else [_plan_text(manifest.planned)]
+    return found + [f"costs of {e.name}: {cost_text(e.cost)}" for e in manifest.engines if e.cost is not None]
+
+
+def _plan_text(plan: PlanRecord) -> str:
+    requests = f"{plan.requests} requests" if plan.requests else "a distribution"
+    refused = f", {plan.refused:.3%} refused" if plan.refused else ""
+    return (
+        f"planned for {requests} (traffic {plan.traffic[:12]}): {seconds_text(plan.expected_s)} a request in its "
+        f"bucket, {seconds_text(plan.exact_s)} at exact sizes, {plan.waste:.1%} padding{refused}; {plan.reason}"
+    )
+
+
+def cost_text(record: CostRecord) -> str:
+    """Say what costs rest on."""
+    if record.model.source == "analytic":
+        return "counted from the graph's operations, not measured: they rank ladders and promise no seconds"
+    threads = f"{record.threads} thread{'s' * (record.threads != 1)}"
+    text = f"{record.runs} runs at {len(record.model.grid_s)} grid points, {threads} each"
+    held = record.model.held_out
+    if held is not None:
+        sizes = f"{held.count} other size{'s' * (held.count != 1)}"
+        text += f"; at {sizes} off by {held.median:.1%} in the middle, {held.worst:.1%} at worst"
+    return f"{text}; middle half of a point's times within {record.spread:.1%}, {record.refused} outliers left out"
