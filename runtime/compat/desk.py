@@ -10,10 +10,11 @@ from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from trtc.profiles.recorded import samples_folder
 from trtc.runtime.compat.counts import ModelCounts
 from trtc.runtime.compat.digest import file_digest_of
 from trtc.runtime.compat.journal import Record, Report
-from trtc.runtime.compat.samples import Sampler, samples_folder
+from trtc.runtime.compat.samples import Sampler
 
 if TYPE_CHECKING:
     from trtc.runtime.compat.settings import Settings

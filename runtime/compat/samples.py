@@ -7,8 +7,6 @@ not taken costs a subtraction. Each process draws for itself and writes over wha
 from __future__ import annotations
 
 import math
-import os
-from pathlib import Path
 from random import Random
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -21,16 +19,10 @@ from trtc.profiles import TrtcError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 MAX_SAMPLE_BYTES = 8 * 2**20
 """A feed that is larger is not kept; ranges of its values are."""
-FOLDER_DIGITS = 16
-"""Digits of a model's digest that name its folder of samples."""
-
-
-def samples_folder(record: str | os.PathLike[str], digest: str) -> Path:
-    """Return where samples of a model lie, beside the record of traffic."""
-    return Path(f"{os.fspath(record)}.samples") / digest[:FOLDER_DIGITS]
 
 
 class Sampler:

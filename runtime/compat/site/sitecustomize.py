@@ -39,7 +39,7 @@ def _install(module: object) -> None:
     try:
         from trtc.runtime.compat.install import install
 
-        install(module)  # type: ignore[arg-type]
+        install(module)
     except Exception as error:  # noqa: BLE001 (the program runs plain, whatever is wrong here)
         _tell(f"{sys.executable} runs plain ONNX Runtime: {type(error).__name__}: {error}")
 
