@@ -19,6 +19,8 @@ MAX_SHAPES = 4096
 """Different shapes that are counted between two writings (about 1 MiB of memory)."""
 MAX_TIMES = 16384
 """Arrival times that are kept between two writings; calls beyond are counted without one."""
+MAX_REASONS = 64
+"""Different ones that are kept between two writings."""
 MAX_REASON = 300
 """Characters of a reason."""
 
@@ -92,6 +94,8 @@ class ModelCounts:
         try:
             names = tuple(feeds)
             shapes = tuple([feeds[name].shape for name in names])
+            if any(type(shape) is not tuple for shape in shapes):
+                names, shapes = _odd_shapes(feeds)
         except AttributeError:
             names, shapes = _odd_shapes(feeds)
         except Exception:  # noqa: BLE001 (anybody's objects; ONNX Runtime has taken them)
@@ -104,7 +108,10 @@ class ModelCounts:
     def fell_through(self, method: str, reason: str) -> None:
         """Count what only ONNX Runtime could do."""
         with self._lock:
-            self._through[method, reason[:MAX_REASON]] += 1
+            key = (method, reason[:MAX_REASON])
+            if key not in self._through and len(self._through) >= MAX_REASONS:
+                key = (method, "further reasons")
+            self._through[key] += 1
         if perf_counter() >= self.due_s:
             self._write()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -26,6 +27,8 @@ _UNREADABLE = (
     "set_provider_selection_policy_delegate",
 )
 """Methods of session options whose effect cannot be read back from them."""
+_UNREADABLE_OPTIONS: WeakSet[Any] = WeakSet()
+"""Objects that one of them was called on; what watches them belongs to the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,8 @@ def demands_of(
     named, refusal = _providers(providers, provider_options, available)
     if not refusal:
         refusal = _refused_options(options) or _refused_keywords(others)
+    if not refusal and options is not None and options in _UNREADABLE_OPTIONS:
+        refusal = "session options that cannot be read back, such as overridden dimensions or custom operators"
     if refusal or options is None:
         return Demands(refusal, named)
     threads = options.intra_op_num_threads
@@ -72,17 +77,17 @@ def demands_of(
     )
 
 
-def watch_options(options_class: Any, changed: Any) -> None:
-    """Make a class of session options remember, in the set ``changed``, objects that hold what cannot be read back."""
+def watch_options(options_class: Any) -> None:
+    """Make a class of session options remember objects that hold what cannot be read back."""
     for name in _UNREADABLE:
         original = getattr(options_class, name, None)
         if original is not None and not hasattr(original, "trtc_watched"):
-            setattr(options_class, name, _watched(original, changed))
+            setattr(options_class, name, _watched(original))
 
 
-def _watched(original: Any, changed: Any) -> Any:
+def _watched(original: Any) -> Any:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        changed.add(self)
+        _UNREADABLE_OPTIONS.add(self)
         return original(self, *args, **kwargs)
 
     method.__name__ = original.__name__

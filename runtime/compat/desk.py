@@ -75,7 +75,7 @@ class Desk:
 
     def write(self, *, wait: bool = False) -> None:
         """Write what was counted. Without ``wait``, leave that to another thread that is at it already."""
-        if not self._writing.acquire(blocking=wait):
+        if (self._record is None and self._report is None) or not self._writing.acquire(blocking=wait):
             return
         try:
             with self._lock:

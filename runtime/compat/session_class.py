@@ -45,17 +45,18 @@ def session_class(collection: Any, desk: Desk) -> type:
         desk: knows the bundles, and counts.
     """
     real = collection.InferenceSession
-    unreadable: weakref.WeakSet[Any] = weakref.WeakSet()
     if desk.bundles:
-        watch_options(collection.C.SessionOptions, unreadable)
+        watch_options(collection.C.SessionOptions)
     names = {
         "_trtc_collection": collection,
         "_trtc_desk": desk,
         "_trtc_real": real,
-        "_trtc_unreadable": unreadable,
         "__doc__": Bridge.__doc__,
         "__module__": real.__module__,
     }
+    for name in ("run", "run_with_ort_values", "set_providers", "__init__"):
+        # Python names the function in its complaints about arguments.
+        getattr(Bridge, name).__qualname__ = getattr(real, name).__qualname__
     return type(real.__name__, (Bridge, real), names)
 
 
@@ -84,7 +85,7 @@ class Bridge(Real):  # type: ignore[misc]
             super().__init__(*arguments, **kwargs)
             return
         self._trtc_counts = counts
-        asked = Asked(*arguments, kwargs, self._trtc_collection, self._trtc_unreadable)
+        asked = Asked(*arguments, kwargs, self._trtc_collection)
         served = stand_in(asked, counts, self._trtc_desk.bundles)
         if served is None:
             begin = perf_counter()

@@ -28,7 +28,6 @@ class Asked:
     Attributes:
         model, options, providers, provider_options, keywords: as given.
         collection: the module that defines the session class.
-        unreadable: session options whose settings cannot all be read back.
     """
 
     model: Any
@@ -37,7 +36,6 @@ class Asked:
     provider_options: Any
     keywords: dict[str, Any]
     collection: Any
-    unreadable: Collection[Any]
 
 
 def stand_in(asked: Asked, counts: ModelCounts, bundles: Collection[KnownBundle]) -> Served | None:
@@ -48,11 +46,8 @@ def stand_in(asked: Asked, counts: ModelCounts, bundles: Collection[KnownBundle]
     begin = perf_counter()
     available = asked.collection.C.get_available_providers()
     demands = demands_of(asked.options, asked.providers, asked.provider_options, asked.keywords, available)
-    refusal = demands.refusal
-    if not refusal and asked.options is not None and asked.options in asked.unreadable:
-        refusal = "session options that cannot be read back, such as overridden dimensions or custom operators"
-    if refusal:
-        counts.fell_through(_OPENING, refusal)
+    if demands.refusal:
+        counts.fell_through(_OPENING, demands.refusal)
         return None
     try:
         served = open_served(bundle, asked.model, counts.digest, demands)
