@@ -110,3 +110,11 @@ def test_each_example_explains_itself(run_example, name):
     assert done.returncode == 0
     assert "--out" in done.stdout
     assert "--quick" in done.stdout
+
+
+def test_an_unmodified_program_labels_files_alike_on_a_bundle_of_its_own_traffic(run_example):
+    output = run_example("05_unmodified_program.py")
+    labels = dict(rows_under(output, "file"))
+    assert labels["inputs.py"] == "python"
+    assert "labels are the same" in output
+    assert re.search(r"\n[1-9]\d* calls by the bundle, 0 left to ONNX Runtime;", output)
