@@ -46,18 +46,16 @@ def main() -> None:
     plain = run([*trtc, "exec", "-q", "--record", record, "--", *program])
     seconds = ["--measure-seconds", "0.5"] if given.quick else []
     run([*trtc, "build", model, "--traffic", record, "-o", bundle, "-q", *seconds])
-    served = run(
-        [*trtc, "exec", "-q", "--bundle", bundle, "--record-before", record, "--summary", summary, "--", *program]
-    )
+    told = ["--record-before", record, "--summary", summary]
+    served = run([*trtc, "exec", "-q", "--bundle", bundle, *told, "--", *program])
 
     rows = [line.rsplit(" ", 1) for line in served.splitlines()]
     print_table("file", ("file", "label"), rows)
     [found] = json.loads(summary.read_text())["models"]
     print_line(f"labels are {'the same' if served == plain else 'DIFFERENT'} on plain ONNX Runtime and on the bundle")
-    print_line(
-        f"{found['calls']} calls by the bundle, {sum(item['count'] for item in found['through'])} left to ONNX Runtime; "
-        f"{1000 * found['mean_s']:.1f} ms each, {1000 * found['before_s']:.1f} ms before"
-    )
+    left = sum(item["count"] for item in found["through"])
+    print_line(f"{found['calls']} calls by the bundle, {left} left to ONNX Runtime;")
+    print_line(f"{1000 * found['mean_s']:.1f} ms each, {1000 * found['before_s']:.1f} ms before")
 
 
 def run(command: list[object]) -> str:
