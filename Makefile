@@ -11,7 +11,7 @@ LINKS   := $(FOLDERS:%=.typing/trtc/%)
 # Errors only: notes about how a machine finds its packages are no news to the reader.
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 
-.PHONY: help demo test conformance programs check check-lint check-format check-types check-imports check-text bench cases fuzz soak clean
+.PHONY: help demo test test-gpu gpu-report conformance programs check check-lint check-format check-types check-imports check-text bench cases fuzz soak binary test-binary clean
 .DEFAULT_GOAL := help
 
 help:
@@ -19,11 +19,15 @@ help:
 	@echo "make test    run the tests (PYTEST_ARGS='-k name' selects)"
 	@echo "make conformance  run onnx's node tests beside plain ONNX Runtime; writes docs/conformance.md"
 	@echo "make programs     run programs of the package index on bundles, silero-vad with torch included"
+	@echo "make test-gpu    run the tests that need a GPU"
+	@echo "make gpu-report  run them, measure beside the peers, and write docs/gpu-report.md"
 	@echo "make check   lint, format, types, import directions, stray text"
 	@echo "make cases   write docs/cases.md from tests/cases"
 	@echo "make bench   measure on this machine, beside plain ONNX Runtime (about ten minutes)"
 	@echo "make fuzz    try to break it with edited input and killed builds (about an hour)"
 	@echo "make soak    call it eight million times in every way at once (about ten minutes)"
+	@echo "make binary  build dist/trtc-bench, the benchmark as one file that needs no Python (minutes)"
+	@echo "make test-binary  build it and test it"
 	@echo "make clean   remove .venv, caches and build output"
 
 demo: $(VENV)/installed $(VENV)/models
@@ -39,6 +43,13 @@ conformance: $(VENV)/installed
 # silero-vad imports torch, which is large: only this target installs it, beside the environment.
 programs: $(VENV)/installed $(VENV)/models $(VENV)/torch
 	@PYTHONPATH=$(VENV)/torch $(BIN)/python -m pytest -q tests/programs $(PYTEST_ARGS)
+
+# Skipped with the reason where there is no GPU.
+test-gpu: $(VENV)/installed $(VENV)/models
+	@$(BIN)/python -m pytest -q -rs tests/gpu $(PYTEST_ARGS)
+
+gpu-report: $(VENV)/installed $(VENV)/models
+	@$(BIN)/python tests/gpu/report.py
 
 # Five checks; `make -k check` goes on after one that fails.
 check: check-lint check-format check-types check-imports check-text
@@ -77,6 +88,13 @@ fuzz: $(VENV)/installed $(VENV)/fuzz
 
 soak: $(VENV)/installed $(VENV)/models
 	@$(BIN)/python tests/soak/soak.py --progress
+
+# An environment of its own below build/: what is frozen is what a user installs, not this checkout.
+binary: $(VENV)/installed
+	@$(BIN)/python tools/binary/build.py
+
+test-binary: $(VENV)/models binary
+	@TRTC_BINARY=dist/trtc-bench $(BIN)/python -m pytest -q -rs tests/packaging/test_binary.py
 
 clean:
 	rm -rf $(VENV) .typing build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -5,21 +5,25 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import bench_overhead
 import loading
 import memory
 import overhead
 import planning
+import rtx_builds
 import sizes
 import threads
 from measuring import Report
 
 ALL = {
     "overhead": overhead,
+    "bench": bench_overhead,
     "sizes": sizes,
     "loading": loading,
     "memory": memory,
     "threads": threads,
     "planning": planning,
+    "rtx_builds": rtx_builds,
 }
 
 

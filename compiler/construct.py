@@ -6,19 +6,22 @@ from dataclasses import dataclass, replace
 from hashlib import file_digest
 from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace as replace_fields
 
 from trtc.compiler.measure import Measured, MeasureOptions, measure
 from trtc.compiler.probes.subject import reduced
+from trtc.compiler.runnable import why_not_here
 from trtc.compiler.scratch import NOT_MEASURED, Trial, scratch_bytes
+from trtc.compiler.shape_values import shape_values
 from trtc.compiler.tolerance import Tolerance
 from trtc.compiler.verify import Padding, VerifyOptions, verify_engine
 from trtc.engines.build import EngineRequest
 from trtc.engines.layout import plan_layout
 from trtc.engines.manifest import BlobFile, EngineRecord, Execution, ProfileMemory, Verification
 from trtc.engines.opening import Opening
-from trtc.engines.registry import backend_for_target
+from trtc.engines.registry import backend_named
+from trtc.engines.target import parse_targets
 from trtc.profiles import CheckError, sizes_text
 
 if TYPE_CHECKING:
@@ -26,12 +29,12 @@ if TYPE_CHECKING:
 
     from trtc.compiler.analysis import Analysis
     from trtc.compiler.model import Model
-    from trtc.compiler.options import Setting
+    from trtc.compiler.options import BuildOptions, Setting
     from trtc.compiler.plan import Plan
-    from trtc.engines.build import BuiltEngine
+    from trtc.engines.build import BuiltEngine, ValueBounds
     from trtc.engines.manifest import CostRecord, Evidence
     from trtc.engines.protocol import Engine
-    from trtc.engines.registry import Backend
+    from trtc.engines.target import Target
 
 
 class EngineDiffersError(CheckError):
@@ -65,56 +68,71 @@ def construct(model: Model, analysis: Analysis, evidence: tuple[Evidence, ...], 
     measured: Measured | None = None
     padding = Padding(analysis.plan.padding, evidence)
     options, progress = setting.options, setting.progress
-    for target in options.targets:
-        backend = backend_for_target(target)
-        progress.stage(f"building the engine for target {target}")
-        work = setting.folder / target
+    for i, target in enumerate(parse_targets(options.targets)):
+        progress.stage(f"building the engine for target {target.text}")
+        work = setting.folder / f"engine-{i}"
         work.mkdir()
-        built = _build(backend, model, analysis, work, setting.threads)
+        built = _build(target, model, analysis, work, setting)
         files |= built.files
-        if not backend.computes:
-            records.append(_record(backend, built, (), _memory(analysis, {})))
+        for note in built.notes:
+            progress.note(note)
+        record = _record(target, built, _memory(analysis, built.scratch_bytes))
+        if not backend_named(target.backend).computes:
+            records.append(record)
             continue
-        opener = Opener(backend, built, analysis.plan)
-        verification = _verify(opener.open(1), analysis, padding, target, setting)
-        if measured is None and analysis.planning is not None and analysis.planning.target == target:
-            measured = analysis.planning.measured
-        if measured is None:
-            progress.stage("measuring")
+        record = replace_fields(record, cost=_cost(analysis, target))
+        if missing := why_not_here(built.requirements):
+            progress.note(f"the engine for target {target.text} was not verified: {missing}")
+            records.append(_unverified(record, missing, analysis, options))
+            continue
+        opener = Opener(target, built, record, analysis.plan)
+        verification = _verify(opener.open(1), analysis, padding, target.text, setting)
+        record = replace_fields(record, verification=verification, verified=any(v.passed for v in verification))
+        own = built.requirements.device != ""
+        figures = _planned_figures(analysis, target)
+        if figures is None and (measured is None or own):
+            progress.stage(f"measuring the engine for target {target.text}" if own else "measuring")
             wanted = MeasureOptions(options.mode, options.measure_s, setting.threads)
-            measured = measure(opener.open, analysis.subject, analysis.plan.padding, wanted)
-        scratch = _scratch(opener, analysis, measured, setting.folder) if options.measure_s > 0 else {}
-        record = _record(backend, built, verification, _memory(analysis, scratch))
-        records.append(msgspec.structs.replace(record, cost=_cost(analysis, target)))
-    fallback = Measured(Execution(mode="bucket" if options.mode == "bucket" else "exact"), ())
-    return Constructed(tuple(records), files, measured or fallback)
+            figures = measure(opener.open, analysis.subject, analysis.plan.padding, wanted)
+        if figures is not None:
+            record = replace_fields(record, execution=figures.execution if own else None)
+            measured = measured or figures
+        if options.measure_s > 0 and measured is not None and not own:
+            scratch = _scratch(opener, analysis, measured, setting.folder)
+            record = replace_fields(record, memory=_memory(analysis, scratch))
+        records.append(record)
+    return Constructed(tuple(records), files, measured or Measured(_unmeasured(analysis, options), ()))
 
 
-def open_provisional(model: Model, analysis: Analysis, setting: Setting, target: str) -> Opener:
+def open_provisional(model: Model, analysis: Analysis, setting: Setting, target: Target) -> Opener:
     """Build the engine of one target to measure with, before the ladder is known; nothing of it is kept.
 
     Raises:
         EngineError: the target refused the model.
     """
-    backend = backend_for_target(target)
-    work = setting.folder / f"{target}-to-measure"
+    work = setting.folder / "engine-to-measure"
     work.mkdir()
-    return Opener(backend, _build(backend, model, analysis, work, setting.threads), analysis.plan)
+    built = _build(target, model, analysis, work, setting)
+    return Opener(target, built, _record(target, built, ()), analysis.plan)
 
 
-def _cost(analysis: Analysis, target: str) -> CostRecord | None:
+def _cost(analysis: Analysis, target: Target) -> CostRecord | None:
     planning = analysis.planning
-    return planning.cost if planning is not None and planning.target == target else None
+    return planning.cost if planning is not None and planning.target == target.text else None
+
+
+def _planned_figures(analysis: Analysis, target: Target) -> Measured | None:
+    """How planning measured that this target runs; None where it did not."""
+    planning = analysis.planning
+    return planning.measured if planning is not None and planning.target == target.text else None
 
 
 class Opener:
     """Opens an engine from its built files, as the runtime will from a bundle."""
 
-    def __init__(self, backend: Backend, built: BuiltEngine, plan: Plan) -> None:
-        self._backend = backend
-        self._opening = Opening(
-            files=built.files, record=_record(backend, built, (), ()), signature=plan.signature, ladder=plan.ladder
-        )
+    def __init__(self, target: Target, built: BuiltEngine, record: EngineRecord, plan: Plan) -> None:
+        self._backend = backend_named(target.backend)
+        self._opening = Opening(files=built.files, record=record, signature=plan.signature, ladder=plan.ladder)
         self.entry = built.files[built.entry]
 
     def open(self, threads: int, *, spinning: bool = True) -> Engine:
@@ -122,15 +140,42 @@ class Opener:
         return self._backend.load(replace(self._opening, threads=threads, spinning=spinning))
 
 
-def _build(backend: Backend, model: Model, analysis: Analysis, work: Path, threads: int) -> BuiltEngine:
+def _unverified(record: EngineRecord, missing: str, analysis: Analysis, options: BuildOptions) -> EngineRecord:
+    """Record an engine that this machine cannot run: nothing was shown about it, and loading refuses it."""
+    nothing = Verification(
+        profile="*",
+        mode="exact",
+        reference=analysis.references[0].name,
+        ran=False,
+        passed=False,
+        runs=0,
+        detail=missing,
+    )
+    return replace_fields(record, verification=(nothing,), execution=_unmeasured(analysis, options))
+
+
+def _unmeasured(analysis: Analysis, options: BuildOptions) -> Execution:
+    """Decide how engines run that could not be measured: kernels are chosen for buckets, so padding up wins there."""
+    if options.mode == "exact" or not analysis.plan.padding:
+        why = "as asked" if options.mode == "exact" else "nothing may be padded up to a bucket"
+        return Execution(mode="exact", reason=f"{why}; nothing was measured")
+    why = "as asked" if options.mode == "bucket" else "kernels and graphs are prepared for each bucket"
+    return Execution(mode="bucket", reason=f"{why}; nothing was measured")
+
+
+def _build(target: Target, model: Model, analysis: Analysis, work: Path, setting: Setting) -> BuiltEngine:
     request = EngineRequest(
         model_path=model.path,
         folder=work,
         signature=analysis.plan.signature,
         ladder=analysis.plan.ladder,
-        threads=threads,
+        threads=setting.threads,
+        target=target,
+        builder=setting.options.builder,
+        shape_values=_shape_values(target, analysis, setting),
+        tell=setting.progress.detail,
     )
-    built: BuiltEngine = backend.build_module().build_engine(request)
+    built: BuiltEngine = backend_named(target.backend).build_module().build_engine(request)
     return built
 
 
@@ -182,25 +227,29 @@ def difference_text(verification: Verification, target: str) -> str:
     )
 
 
-def _record(
-    backend: Backend, built: BuiltEngine, verification: tuple[Verification, ...], memory: tuple[ProfileMemory, ...]
-) -> EngineRecord:
+def _shape_values(target: Target, analysis: Analysis, setting: Setting) -> tuple[dict[str, ValueBounds], ...]:
+    if not target.needs_ranges:
+        return ()
+    return shape_values(analysis.found.values, analysis.plan.ladder, setting.options)
+
+
+def _record(target: Target, built: BuiltEngine, memory: tuple[ProfileMemory, ...]) -> EngineRecord:
+    """Describe an engine about which nothing was shown yet."""
     blobs = []
     for path, file in built.files.items():
         with file.open("rb") as stream:
             digest = file_digest(stream, "sha256").hexdigest()
         blobs.append(BlobFile(path=path, size_bytes=file.stat().st_size, sha256=digest))
     return EngineRecord(
-        name=backend.target,
-        backend=backend.name,
-        target=backend.target,
+        name=target.name,
+        backend=target.backend,
+        target=target.text,
         precision=built.precision,
         entry=built.entry,
         files=tuple(blobs),
         requirements=built.requirements,
-        verified=any(v.passed for v in verification),
+        verified=False,
         memory=memory,
-        verification=verification,
         options=built.options,
     )
 

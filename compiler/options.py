@@ -7,6 +7,7 @@ from pathlib import Path  # noqa: TC003 (a field of a frozen value)
 from typing import Literal, Protocol, TypeAlias
 
 from trtc.compiler.plan_options import PlanOptions
+from trtc.engines.builder_options import BuilderOptions
 from trtc.profiles.grammar import ShapeOptions
 
 WantedMode: TypeAlias = Literal["auto", "exact", "bucket"]
@@ -34,6 +35,7 @@ class BuildOptions:
         model_root: folder that external data may lie in; None for the model's own.
         use_cache: look in the build cache, and keep the build there.
         threads: that the compiler may use; 0 for all that this process is allowed.
+        builder: of engines that TensorRT builds.
         plan: traffic that the ladder is planned for, or a plan file.
     """
 
@@ -54,6 +56,7 @@ class BuildOptions:
     model_root: Path | None = None
     use_cache: bool = True
     threads: int = 0
+    builder: BuilderOptions = field(default_factory=BuilderOptions)
     plan: PlanOptions = field(default_factory=PlanOptions)
 
 
@@ -62,6 +65,9 @@ class Progress(Protocol):
 
     def stage(self, text: str) -> None:
         """Begin a stage."""
+
+    def detail(self, text: str) -> None:
+        """Say how far the stage is."""
 
     def note(self, text: str) -> None:
         """Say something worth knowing."""
@@ -102,6 +108,10 @@ class Recorded:
         """Begin a stage."""
         self._watcher.stage(text)
 
+    def detail(self, text: str) -> None:
+        """Pass it on."""
+        self._watcher.detail(text)
+
     def note(self, text: str) -> None:
         """Keep a note, and pass it on."""
         self.notes.append(text)
@@ -116,6 +126,9 @@ class Silent:
     """Progress that nobody watches."""
 
     def stage(self, text: str) -> None:
+        """Ignore it."""
+
+    def detail(self, text: str) -> None:
         """Ignore it."""
 
     def note(self, text: str) -> None:

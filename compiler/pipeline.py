@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from hashlib import file_digest, sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,14 +19,20 @@ from trtc.compiler.options import Recorded, Setting, Silent
 from trtc.compiler.original import original_of
 from trtc.compiler.plan_build import settled
 from trtc.compiler.prove import prove
+from trtc.compiler.targets import refuse_model, refuse_options
+from trtc.engines.distributions import find_distribution
 from trtc.engines.host import this_host
 from trtc.engines.manifest import SCHEMA, BuildRecord, Manifest, Source
-from trtc.profiles import Ladder
+from trtc.engines.registry import backend_named
+from trtc.engines.target import parse_targets
+from trtc.profiles import Ladder, UsageError
 
 if TYPE_CHECKING:
     from trtc.compiler.analysis import Declared
     from trtc.compiler.model import Model
     from trtc.compiler.options import BuildOptions, Progress
+    from trtc.engines.builder_options import BuilderOptions
+    from trtc.engines.target import Target
 
 LIBRARIES = ("onnx", "onnxruntime", "numpy")
 MAX_METADATA_BYTES = 2**20
@@ -72,6 +78,7 @@ def build(model_path: Path, output: Path, options: BuildOptions, progress: Progr
         progress.stage("loading the model")
         model = load_model(model_path, work_folder=Path(work) / "model", model_root=options.model_root)
         declared = read_declarations(model, options)
+        refuse_options(options)
         threads = options.threads or this_host().threads
         key = build_key(model, declared, options)
         # Without the cache a private one that keeps nothing is used, so that both ways run the same code.
@@ -92,13 +99,15 @@ def build(model_path: Path, output: Path, options: BuildOptions, progress: Progr
 def build_key(model: Model, declared: Declared, options: BuildOptions) -> str:
     """The key of a build: what was declared, as content."""
     host = this_host()
+    targets = parse_targets(options.targets)
     return key_of(
         {
             "model": model.sha256,
             "profiles": declared.profiles,
             "padding": [options.pads, options.fills, options.accept_padding_error],
             "derived": options.derives,
-            "targets": options.targets,
+            "targets": [target.text for target in targets],
+            "builder": _builder_key(options.builder),
             "samples": declared.samples.digest if declared.samples else None,
             "val_ranges": {name: list(bounds) for name, bounds in declared.val_ranges.items()},
             "tolerance": [options.atol, options.rtol],
@@ -106,15 +115,41 @@ def build_key(model: Model, declared: Declared, options: BuildOptions) -> str:
             "traffic": declared.traffic and [declared.traffic.traffic.digest, options.plan.asked],
             "plan": [options.plan.plan, options.plan.frozen],
             "run": [options.mode, options.measure_s, options.verify_s],
-            "versions": {**library_versions(), "trtc": _version("trtc"), "code": _code_digest()},
+            "versions": {**library_versions(targets), "trtc": _version("trtc"), "code": _code_digest()},
             "host": [host.system, host.architecture, host.cpu_features],
         }
     )
 
 
-def library_versions() -> dict[str, str]:
-    """Versions of the libraries that a build's result depends on."""
-    return {name: _version(name) for name in LIBRARIES}
+def library_versions(targets: tuple[Target, ...]) -> dict[str, str]:
+    """Versions of the libraries that a build's result depends on, those of its targets included."""
+    needed = {backend_named(target.backend).needs for target in targets} - {"", *LIBRARIES}
+    return {name: _version(name) for name in LIBRARIES} | {name: _library_version(name) for name in sorted(needed)}
+
+
+def _builder_key(options: BuilderOptions) -> dict[str, object]:
+    """The builder's options as content: a timing cache counts by its bytes.
+
+    Raises:
+        UsageError: when the timing cache cannot be read.
+    """
+    found: dict[str, object] = {f.name: getattr(options, f.name) for f in fields(options)}
+    if options.timing_cache is not None:
+        try:
+            found["timing_cache"] = sha256(options.timing_cache.read_bytes()).hexdigest()
+        except OSError as error:
+            raise UsageError(
+                f"--timing-cache {options.timing_cache}: cannot be read ({error.strerror}); "
+                "give a file that a build with TensorRT on this kind of GPU wrote"
+            ) from error
+    return found
+
+
+@functools.cache
+def _library_version(module: str) -> str:
+    """Version of the distribution that brings a module; the module itself is not imported."""
+    found = find_distribution(module)
+    return "not installed" if found is None else found.version
 
 
 @functools.cache
@@ -131,6 +166,7 @@ def _build(model: Model, declared: Declared, key: str, setting: Setting, model_p
     options = setting.options
     recorded = Recorded(setting.progress)
     setting = replace(setting, progress=recorded)
+    refuse_model(model, setting)
     analysis = analyse(model, declared, setting)
     analysis = settled(model, analysis, declared, setting)
     evidence = (analysis.found.evidence, *prove(analysis, setting))
@@ -153,7 +189,7 @@ def _build(model: Model, declared: Declared, key: str, setting: Setting, model_p
         build=BuildRecord(
             key=key,
             trtc=_version("trtc"),
-            libraries=library_versions(),
+            libraries=library_versions(parse_targets(options.targets)),
             machine={"system": host.system, "architecture": host.architecture, "cpu": host.cpu},
             options=_option_texts(options),
             seed=options.seed,
@@ -176,6 +212,7 @@ def _build(model: Model, declared: Declared, key: str, setting: Setting, model_p
 def _option_texts(options: BuildOptions) -> dict[str, str]:
     """What was typed, for the manifest: enough to type it again. Paths of samples are left out, they are no content."""
     shapes = options.shapes
+    builder = options.builder
     texts = {
         "dim": shapes.dim, "bucket": shapes.bucket, "buckets": shapes.buckets, "shape": shapes.shape,
         "trtexec": tuple(f"--{name}={value}" for name, value in shapes.trtexec),
@@ -184,6 +221,12 @@ def _option_texts(options: BuildOptions) -> dict[str, str]:
         "pad": options.pads, "fill": options.fills, "derive": options.derives,
         "val-range": options.val_ranges, "target": options.targets,
         "accept-padding-error": ("yes",) if options.accept_padding_error else (),
+        "workspace": () if builder.workspace_bytes is None else (f"{builder.workspace_bytes // 1024}K",),
+        "optimization-level": () if builder.optimization_level is None else (str(builder.optimization_level),),
+        "version-compatible": ("yes",) if builder.version_compatible else (),
+        "hardware-compatibility": () if builder.hardware_compatibility == "none" else (builder.hardware_compatibility,),
+        "tf32": ("yes",) if builder.tf32 else (),
+        "timing-cache": ("1 file",) if builder.timing_cache is not None else (),
         **options.plan.texts,
         "mode": (options.mode,), "samples": (f"{len(options.samples)} paths",) if options.samples else (),
     }  # fmt: skip

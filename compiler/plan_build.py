@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from trtc.compiler.measure import Measured
 from trtc.compiler.options import BuildOptions
 from trtc.compiler.planning import planned, with_ladder
+from trtc.compiler.runnable import target_to_measure
 from trtc.engines.manifest import Execution, PlanRecord
 from trtc.profiles import CheckError, UsageError
 from trtc.profiles.grammar import ShapeOptions
@@ -176,7 +177,7 @@ def _from_file(plan: PlanFile, *, frozen: bool) -> FromFile:
             max_profiles=len(plan.ladder.profiles),
             refused=cost.refused,
         )
-    return FromFile(record, measured, plan.build.targets[0])
+    return FromFile(record, measured, target_to_measure(plan.build.targets)[0].text)
 
 
 def _said(value: object) -> str:

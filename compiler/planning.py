@@ -15,12 +15,13 @@ from trtc.compiler.measure import Measured, fastest, ways_of
 from trtc.compiler.operation_counts import analytic_seconds
 from trtc.compiler.prove import prove
 from trtc.compiler.replay import Caller, Request
+from trtc.compiler.runnable import target_to_measure
 from trtc.compiler.ways import Outcome, Race, Way, race
 from trtc.compiler.workload import workload_of
 from trtc.engines.errors import EngineError
 from trtc.engines.layout import plan_layout
 from trtc.engines.manifest import CostRecord, PlanRecord
-from trtc.engines.registry import backend_for_target
+from trtc.engines.registry import backend_named
 from trtc.profiles import Ladder, ModelError, Profile, Range, UsageError, unknown_name
 from trtc.profiles.plan_values import ArenaBudget, PlanRequest
 from trtc.profiles.planner import plan_ladder
@@ -259,17 +260,16 @@ def _one_profile(analysis: Analysis) -> Mapping[str, Range]:
 def _planning(model: Model, analysis: Analysis, bounds: Bounds, setting: Setting) -> Planning:
     """Measure or count what runs cost, plan, and compare ways of running."""
     options = setting.options
-    target = options.targets[0]
-    backend = backend_for_target(target)
+    target, why = target_to_measure(options.targets)
     request = request_for(analysis, bounds, setting)
-    if options.measure_s <= 0 or not backend.computes:
-        why = "--measure-seconds 0" if backend.computes else f"target {target} cannot run here"
+    if options.measure_s <= 0 or why:
+        why = "--measure-seconds 0" if options.measure_s <= 0 else f"target {target.text}: {why}"
         setting.progress.note(f"costs are counted, not measured ({why}): they rank ladders, their seconds mean nothing")
         run = analytic_seconds(model, analysis.subject.values, bounds.fixed)
         symbols = bounds.traffic.symbols
         model_s = analytic_cost(bounds.axes, lambda point: run(dict(zip(symbols, point, strict=True))))
         result = _whole(plan_ladder(bounds.traffic, model_s, request), bounds)
-        return Planning(bounds.traffic, request, result, CostRecord(model=model_s), target, None)
+        return Planning(bounds.traffic, request, result, CostRecord(model=model_s), target.text, None)
     opener = open_provisional(model, analysis, setting, target)
     setting.progress.stage("measuring which threads serve this traffic")
     first = _first_race(opener, analysis, bounds, setting)
@@ -279,8 +279,8 @@ def _planning(model: Model, analysis: Analysis, bounds: Bounds, setting: Setting
     setting.progress.stage("planning the ladder")
     result = _whole(plan_ladder(bounds.traffic, cost.model, request), bounds)
     record = CostRecord(model=cost.model, threads=way.threads, runs=cost.runs, refused=cost.refused, spread=cost.spread)
-    planning = Planning(bounds.traffic, request, result, record, target, None)
-    if backend.needs_ranges:
+    planning = Planning(bounds.traffic, request, result, record, target.text, None)
+    if target.needs_ranges:
         return planning  # an engine for other profiles runs otherwise: the one that is built is measured
     final = with_ladder(analysis, result.ladder)
     return replace(planning, measured=_compared(opener, final, bounds, setting, first))
@@ -300,7 +300,7 @@ def request_for(analysis: Analysis, bounds: Bounds, setting: Setting) -> PlanReq
     options = setting.options
     plan = options.plan
     padded = frozenset(rule.symbol for rule in analysis.plan.padding) & set(bounds.traffic.symbols)
-    backend = backend_for_target(options.targets[0])
+    target, _ = target_to_measure(options.targets)
     align = {
         symbol: lcm(bounds.steps[symbol], plan.align.get(symbol, 1))
         for symbol in bounds.traffic.symbols
@@ -312,7 +312,7 @@ def request_for(analysis: Analysis, bounds: Bounds, setting: Setting) -> PlanReq
     return PlanRequest(
         max_profiles=plan.max_profiles,
         padded=padded,
-        form="ranges" if backend.computes else "static",
+        form="ranges" if backend_named(target.backend).computes else "static",
         align=align,
         limits=bounds.limits,
         rare=plan.rare,

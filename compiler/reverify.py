@@ -5,7 +5,7 @@ Nothing is searched that the bundle already says: signature, ladder, padding and
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path  # noqa: TC003 (a field of a frozen value)
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,8 @@ from trtc.compiler.tolerance import Tolerance
 from trtc.compiler.values import value_source
 from trtc.compiler.verify import Padding, VerifyOptions, verify_engine
 from trtc.engines.bundle import open_engine
+from trtc.engines.distributions import find_distribution
+from trtc.engines.errors import EngineError
 from trtc.engines.opening import Opening
 from trtc.engines.registry import backend_named
 from trtc.profiles import CheckError, UsageError
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
     from trtc.compiler.model import Model
     from trtc.compiler.options import Progress
     from trtc.compiler.reference import Reference
-    from trtc.engines.manifest import EngineRecord, Manifest, Verification
+    from trtc.compiler.samples import Samples
+    from trtc.compiler.values import ValueSource
+    from trtc.engines.manifest import EngineRecord, Manifest, Requirements, Verification
     from trtc.engines.protocol import Engine
 
 MAX_PROBLEMS = 5
@@ -53,6 +57,7 @@ class ReverifyOptions:
         seed: of generated values.
         verify_s: seconds for comparing one engine.
         threads: of the reference and of the engine.
+        devices: index of the GPU that an engine runs on, by the engine's name; none for those that need no GPU.
     """
 
     samples: tuple[Path, ...] = ()
@@ -62,6 +67,7 @@ class ReverifyOptions:
     seed: int = 0
     verify_s: float = 60.0
     threads: int = 1
+    devices: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +78,13 @@ class EngineOutcome:
         record: as it is now; unchanged where it did not run.
         ran: whether it was compared.
         reason: why it was not; else what makes it fail, or nothing.
+        broken: it should have run here, and its library refused or failed; nothing was learned about its answers.
     """
 
     record: EngineRecord
     ran: bool
     reason: str = ""
+    broken: bool = False
 
     @property
     def passed(self) -> bool:
@@ -141,7 +149,6 @@ def reverify(
     Raises:
         UsageError: for samples or ranges that do not fit.
         BundleError: when the files of an engine are not what the manifest says.
-        EngineError: when an engine that should run here cannot be opened.
     """
     manifest, model = candidate.manifest, candidate.model
     progress.stage("reading the model and preparing values")
@@ -167,12 +174,16 @@ def reverify(
             outcomes.append(EngineOutcome(record, ran=False, reason=reason))
             continue
         progress.stage(f"comparing engine {record.name} with {' and '.join(r.name for r in references)}")
-        found = _verify(
-            candidate,
-            record.name,
-            lambda engine: verify_engine(engine, subject, references, padding, verify),
-            options.threads,
-        )
+        try:
+            found = _verify(
+                candidate,
+                record.name,
+                lambda engine: verify_engine(engine, subject, references, padding, verify),
+                options,
+            )
+        except EngineError as error:  # of one engine: the others are compared all the same
+            outcomes.append(EngineOutcome(record, ran=False, reason=str(error), broken=True))
+            continue
         outcomes.append(_judged(_with_tolerance(record, tolerance, manifest), found, references[0].name))
     after = msgspec.structs.replace(manifest, engines=tuple(outcome.record for outcome in outcomes))
     return Reverified(manifest, after, tuple(outcomes), tuple(notes))
@@ -193,14 +204,7 @@ def _subject(
     ranges = dict(val_ranges(options.val_ranges))
     fed = tuple(spec for spec in manifest.signature.inputs if not spec.has_default)
     samples = check_samples(load_samples(options.samples), fed) if options.samples else None
-    merges = _merges(manifest, model)
-    roles = trace_inputs(model, inferred_shapes(model)).roles
-    source = value_source(fed, roles, ranges, samples)
-    rules = {
-        name: replace(rule, high=merges.get(rule.high, rule.high)) if isinstance(rule.high, str) else rule
-        for name, rule in source.rules.items()
-    }
-    source = replace(source, rules=rules)
+    source = source_of_bundle(manifest, model, ranges, samples)
     first = manifest.ladder.profiles[0]
     small = {symbol: 1 if r.holds(1) else r.min for symbol, r in first.ranges.items()}
     multiples: dict[str, int] = {}
@@ -220,6 +224,31 @@ def _subject(
     return subject, source.feeds(small, np.random.default_rng(options.seed))
 
 
+def source_of_bundle(
+    manifest: Manifest, model: Model, ranges: Mapping[str, tuple[float, float]], samples: Samples | None = None
+) -> ValueSource:
+    """Make values for the inputs of a bundle, inside what the graph of a model allows.
+
+    Args:
+        manifest: of the bundle.
+        model: with the same inputs.
+        ranges: lowest and highest value by input name.
+        samples: real inputs that are preferred.
+
+    Raises:
+        CheckError: when the inputs are not the same.
+    """
+    fed = tuple(spec for spec in manifest.signature.inputs if not spec.has_default)
+    merges = _merges(manifest, model)
+    roles = trace_inputs(model, inferred_shapes(model)).roles
+    source = value_source(fed, roles, dict(ranges), samples)
+    rules = {
+        name: replace(rule, high=merges.get(rule.high, rule.high)) if isinstance(rule.high, str) else rule
+        for name, rule in source.rules.items()
+    }
+    return replace(source, rules=rules)
+
+
 def _merges(manifest: Manifest, model: Model) -> dict[str, str]:
     """Name, for each symbol of the model file, the one that stands for it in the bundle."""
     found: dict[str, str] = {}
@@ -236,7 +265,7 @@ def _merges(manifest: Manifest, model: Model) -> dict[str, str]:
 
 
 def _verify(
-    candidate: Candidate, name: str, check: Callable[[Engine], tuple[Verification, ...]], threads: int
+    candidate: Candidate, name: str, check: Callable[[Engine], tuple[Verification, ...]], options: ReverifyOptions
 ) -> tuple[Verification, ...]:
     """Open one engine, its files checked, and compare it."""
 
@@ -254,7 +283,8 @@ def _verify(
                 record=reader.record,
                 signature=found.signature,
                 ladder=found.ladder,
-                threads=threads,
+                threads=options.threads,
+                device=options.devices.get(name, ""),
             )
         )
         try:
@@ -273,8 +303,19 @@ def _judged(record: EngineRecord, found: tuple[Verification, ...], trusted: str)
     ]
     verified = not problems and any(v.passed for v in found)
     reason = "; ".join(problems[:MAX_PROBLEMS]) or ("" if verified else "nothing was compared")
-    changed = msgspec.structs.replace(record, verified=verified, verification=_kept(record.verification, found))
+    changed = msgspec.structs.replace(
+        record,
+        verified=verified,
+        verification=_kept(record.verification, found),
+        requirements=_with_library(record.requirements) if verified else record.requirements,
+    )
     return EngineOutcome(changed, ran=True, reason=reason)
+
+
+def _with_library(needs: Requirements) -> Requirements:
+    """Name the version that the answers came from, where the engine was built without one: they count for no other."""
+    found = find_distribution(needs.library) if needs.library and not needs.library_version else None
+    return needs if found is None else msgspec.structs.replace(needs, library_version=found.version)
 
 
 def _kept(old: tuple[Verification, ...], new: tuple[Verification, ...]) -> tuple[Verification, ...]:

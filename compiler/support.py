@@ -11,18 +11,23 @@ from trtc.compiler.analysis import analyse, read_declarations
 from trtc.compiler.importer import load_model
 from trtc.compiler.options import Setting
 from trtc.compiler.prove import examine
+from trtc.compiler.targets import problems_of, problems_text, refuse_options
 from trtc.engines.host import this_host
 from trtc.engines.layout import plan_layout
 from trtc.engines.manifest import ProfileMemory
-from trtc.engines.registry import backend_for_target
+from trtc.engines.registry import backend_named
+from trtc.engines.target import parse_targets
 from trtc.profiles import ModelError, ProfileError
 from trtc.profiles.grammar import require_closed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trtc.compiler.analysis import Analysis
     from trtc.compiler.model import Model
     from trtc.compiler.options import BuildOptions, Progress
     from trtc.compiler.size_rule import SizeRule
+    from trtc.engines.build import NodeProblem
     from trtc.engines.manifest import Evidence
     from trtc.engines.signature import Signature
     from trtc.profiles import Profile
@@ -41,6 +46,7 @@ class TargetSupport:
         needs_ranges: whether it refuses open maxima.
         supported: whether a build for it would go ahead.
         reason: why not; empty when it would.
+        nodes: what the target's builder refuses, node by node.
     """
 
     target: str
@@ -48,6 +54,7 @@ class TargetSupport:
     needs_ranges: bool
     supported: bool
     reason: str
+    nodes: tuple[NodeProblem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,29 +89,38 @@ def check_support(model_path: Path, options: BuildOptions, progress: Progress) -
         UsageError: for wrong use, such as a missing file, unknown names or contradictory ranges.
         HostError: when the environment does not fit.
     """
-    for target in options.targets:
-        backend_for_target(target)
+    targets = parse_targets(options.targets)
+    refuse_options(replace(options, targets=tuple(t.text for t in targets if backend_named(t.backend).installed)))
     with tempfile.TemporaryDirectory(prefix="trtc-check-") as work:
         progress.stage("loading the model")
         try:
             model = load_model(model_path, work_folder=Path(work) / "model", model_root=options.model_root)
         except ModelError as error:
-            return Support(_targets((), options, str(error)), problem=str(error))
+            return Support(_targets((), options, str(error), {}), problem=str(error))
+        progress.stage("asking the targets what they refuse")
+        nodes = {target.text: problems_of(model, target, Path(work)) for target in targets}
         declared = read_declarations(model, replace(options, targets=(OPEN_TARGET,)))
+        if all(nodes.values()):
+            only = "no target can build this model, so nothing else was looked at"
+            return Support(_targets(declared.profiles, options, "", nodes), notes=(*model.notes, only))
         setting = Setting(options, Path(work), options.threads or this_host().threads, progress)
         try:
             analysis = analyse(model, declared, setting)
         except ModelError as error:
-            return Support(_targets(declared.profiles, options, str(error)), problem=str(error), notes=model.notes)
+            verdicts = _targets(declared.profiles, options, str(error), nodes)
+            return Support(verdicts, problem=str(error), notes=model.notes)
         evidence = examine(analysis, setting)
-    return _report(model, analysis, evidence, options)
+    verdicts = _targets(analysis.plan.ladder.profiles, options, "", nodes)
+    return _report(model, analysis, evidence, verdicts)
 
 
-def _report(model: Model, analysis: Analysis, evidence: tuple[Evidence, ...], options: BuildOptions) -> Support:
+def _report(
+    model: Model, analysis: Analysis, evidence: tuple[Evidence, ...], verdicts: tuple[TargetSupport, ...]
+) -> Support:
     plan = analysis.plan
     second = (f"only ONNX Runtime would be compared with: {analysis.unavailable}",) if analysis.unavailable else ()
     return Support(
-        targets=_targets(plan.ladder.profiles, options, ""),
+        targets=verdicts,
         signature=plan.signature,
         sizes=analysis.found.workable,
         profiles=plan.ladder.profiles,
@@ -124,17 +140,23 @@ def planned_memory(signature: Signature, profiles: tuple[Profile, ...]) -> tuple
     return tuple(found)
 
 
-def _targets(profiles: tuple[Profile, ...], options: BuildOptions, problem: str) -> tuple[TargetSupport, ...]:
+def _targets(
+    profiles: tuple[Profile, ...], options: BuildOptions, problem: str, nodes: Mapping[str, tuple[NodeProblem, ...]]
+) -> tuple[TargetSupport, ...]:
     found = []
-    for target in options.targets:
-        backend = backend_for_target(target)
+    for target in parse_targets(options.targets):
+        backend = backend_named(target.backend)
         reasons = [problem] if problem else []
         if not backend.installed:
             reasons.append(f"{backend.needs} is not installed: {backend.install}")
-        if backend.needs_ranges:
+        if target.needs_ranges:
             try:
-                require_closed(profiles, target)
+                require_closed(profiles, target.text)
             except ProfileError as error:
                 reasons.append(str(error))
-        found.append(TargetSupport(target, backend.installed, backend.needs_ranges, not reasons, "; ".join(reasons)))
+        if refused := nodes.get(target.text, ()):
+            reasons.append(problems_text(refused))
+        found.append(
+            TargetSupport(target.text, backend.installed, target.needs_ranges, not reasons, "; ".join(reasons), refused)
+        )
     return tuple(found)

@@ -82,7 +82,7 @@ def read_npz(path: Path, budget: ReadBudget) -> Iterator[tuple[str, np.ndarray]]
                 where = f"{path}: member {member.filename!r}"
                 _refuse_leaving(member.filename, where)
                 with archive.open(member) as stream:
-                    array = _read_array(stream, member.file_size, where, budget)  # type: ignore[arg-type,unused-ignore]
+                    array = read_npy_stream(stream, member.file_size, where, budget)  # type: ignore[arg-type,unused-ignore]
                 count += 1
                 yield member.filename, array
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
@@ -98,7 +98,7 @@ def read_npy(path: Path, budget: ReadBudget) -> np.ndarray:
         UsageError: as ``read_npz``.
     """
     with path.open("rb") as stream:
-        return _read_array(stream, path.stat().st_size, str(path), budget)
+        return read_npy_stream(stream, path.stat().st_size, str(path), budget)
 
 
 def stored_as(array: np.ndarray, dtype: str) -> np.ndarray | None:
@@ -153,8 +153,18 @@ def _numpy_lacks(dtype: np.dtype[Any]) -> bool:
     return dtype.type.__module__ == "ml_dtypes"
 
 
-def _read_array(stream: BinaryIO, size_bytes: int, where: str, budget: ReadBudget) -> np.ndarray:
-    """Read one array: the header first, and the values only when they are as many as the file holds."""
+def read_npy_stream(stream: BinaryIO, size_bytes: int, where: str, budget: ReadBudget) -> np.ndarray:
+    """Read one array: the header first, and the values only when they are as many as the file holds.
+
+    Args:
+        stream: at the beginning of the array.
+        size_bytes: that there are.
+        where: what to call it in errors.
+        budget: that the values are counted in.
+
+    Raises:
+        UsageError: as ``read_npz``.
+    """
     try:
         shape, fortran, dtype = _read_header(stream)
     except (ValueError, EOFError, UnicodeDecodeError) as error:

@@ -6,11 +6,32 @@ from dataclasses import dataclass, field
 from pathlib import Path  # noqa: TC003 (a field of a frozen value)
 from typing import TYPE_CHECKING
 
+from trtc.engines.builder_options import BuilderOptions
 from trtc.engines.manifest import Requirements  # noqa: TC001
+from trtc.engines.target import Target
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trtc.engines.signature import Signature
     from trtc.profiles import Ladder
+
+CPU = Target("cpu", "onnxruntime")
+DEFAULTS = BuilderOptions()
+
+
+def unheard(text: str) -> None:
+    """Take what a builder tells, where nobody listens."""
+    del text
+
+
+@dataclass(frozen=True, slots=True)
+class ValueBounds:
+    """Values of one input, flat: the lowest of each element, likely ones, the highest."""
+
+    low: tuple[int, ...]
+    likely: tuple[int, ...]
+    high: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +45,10 @@ class EngineRequest:
         ladder: the profiles that the engine must serve.
         threads: that the builder may use.
         options: of the backend, by name.
+        target: what it is built for.
+        builder: what the builder was told, for backends that have one.
+        shape_values: for each profile, bounds of the inputs whose values may decide shapes, where they are known.
+        tell: told how far the builder is, such as ``profile 3 of 8``.
     """
 
     model_path: Path
@@ -32,6 +57,31 @@ class EngineRequest:
     ladder: Ladder
     threads: int = 1
     options: dict[str, str] = field(default_factory=dict)
+    target: Target = CPU
+    builder: BuilderOptions = DEFAULTS
+    shape_values: tuple[dict[str, ValueBounds], ...] = ()
+    tell: Callable[[str], None] = unheard
+
+
+@dataclass(frozen=True, slots=True)
+class NodeProblem:
+    """Why one node, input or output of a model cannot be built for a target.
+
+    Attributes:
+        node: its name; empty where the problem is not one node's.
+        operator: such as ``NonZero``; ``input 'x'`` for a tensor of the model.
+        message: the library's own words, or ours where it has none.
+    """
+
+    node: str
+    operator: str
+    message: str
+
+    def __str__(self) -> str:
+        where = self.operator
+        if self.node:
+            where = f"node {self.node!r}" + (f" ({self.operator})" if self.operator else "")
+        return f"{where}: {self.message}" if where else self.message
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +95,8 @@ class BuiltEngine:
         requirements: what a host must have.
         precision: such as ``float32``.
         options: what was in force, for the manifest.
+        scratch_bytes: memory that the library needs beside the slot, by profile, where it could tell without running.
+        notes: what a person should know.
     """
 
     entry: str
@@ -52,3 +104,5 @@ class BuiltEngine:
     requirements: Requirements
     precision: str
     options: dict[str, str] = field(default_factory=dict)
+    scratch_bytes: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

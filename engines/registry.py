@@ -7,6 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from trtc.engines.target import parse_target
 from trtc.profiles import UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ class Backend:
         module: package that holds ``build`` and ``load``.
         needs: the library's import name; empty when it needs none.
         install: the command that brings the library.
-        target: what ``--target`` calls it.
-        needs_ranges: the target refuses open maxima.
+        target: the word of ``--target`` that stands for the backend as it is; ``engines/target.py`` has them all.
         computes: False for the null backend, which has no numbers to verify.
+        device: kind of accelerator that every engine of it needs; empty where that is up to the engine.
     """
 
     name: str
@@ -33,8 +34,8 @@ class Backend:
     needs: str
     install: str
     target: str
-    needs_ranges: bool = False
     computes: bool = True
+    device: str = ""
 
     @property
     def installed(self) -> bool:
@@ -53,7 +54,9 @@ class Backend:
 
 BACKENDS = (
     Backend("onnxruntime", "trtc.engines.onnxruntime", "onnxruntime", "pip install 'trtc[cpu]'", "cpu"),
-    Backend("null", "trtc.engines.null", "", "", "null", needs_ranges=True, computes=False),
+    Backend("tensorrt_rtx", "trtc.engines.tensorrt", "tensorrt_rtx", "pip install 'trtc[rtx]'", "rtx", device="cuda"),
+    Backend("tensorrt", "trtc.engines.tensorrt", "tensorrt", "pip install 'trtc[tensorrt]'", "tensorrt", device="cuda"),
+    Backend("null", "trtc.engines.null", "", "", "null", computes=False),
 )
 
 
@@ -70,12 +73,9 @@ def backend_named(name: str) -> Backend:
 
 
 def backend_for_target(target: str) -> Backend:
-    """Find a backend by what ``--target`` says.
+    """Find the backend of what ``--target`` says.
 
     Raises:
-        UsageError: for an unknown target.
+        UsageError: for an unknown target, and for capabilities that it cannot be built for.
     """
-    for backend in BACKENDS:
-        if backend.target == target:
-            return backend
-    raise UsageError(unknown_name("target", target, [b.target for b in BACKENDS]))
+    return backend_named(parse_target(target).backend)

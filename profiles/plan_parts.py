@@ -158,6 +158,7 @@ def _several_symbols(part: _Part, most: int) -> list[PartChoice]:
     rounds = int(np.clip(_WORK / cover.cost.size / most, *_ROUNDS))
     choices: list[PartChoice] = []
     last: Choice | None = None
+    fine = (np.empty((0, len(part.varying)), np.int64), float("inf"))
     for _ in range(min(most, cover.cost.shape[1])):
         last = search.extended(last)
         if not np.isfinite(last.cost):
@@ -166,7 +167,9 @@ def _several_symbols(part: _Part, most: int) -> list[PartChoice]:
         bound = relax(relaxed, search_relaxed, relaxed.choice(last.corners), rounds)
         if thinned:
             last = min(last, search.improved(bound.best.corners), key=lambda c: c.cost)
-            choices.append(_refined(part, corners.buckets[last.corners], last.cost, bound.lower))
+            fine = _refined(part, corners.buckets[last.corners], len(last.corners), fine)
+            lower = fine[1] if len(last.corners) == 1 else min(bound.lower, fine[1])  # one bucket for all is no choice
+            choices.append(part.choice(*fine, lower))
             continue
         if bound.best.cost > bound.lower * (1 + PROVEN / 10) and can_prove():
             bound = proven(cover, bound)
@@ -175,14 +178,39 @@ def _several_symbols(part: _Part, most: int) -> list[PartChoice]:
     return choices
 
 
-def _refined(part: _Part, buckets: IntArray, cost: float, lower: float) -> PartChoice:
-    """Look near the buckets of a thinned grid, on the full one."""
+def _refined(part: _Part, buckets: IntArray, count: int, shorter: tuple[IntArray, float]) -> tuple[IntArray, float]:
+    """Look near the buckets of a thinned grid, on the full one; return ``count`` buckets and their cost.
+
+    Where that ends above the best ``shorter`` ladder, look near that one and add a bucket instead.
+    """
     fine = [np.unique(np.append(part.groups.needs[:, v], part.top[v : v + 1])) for v in range(buckets.shape[1])]
-    for _ in range(_REFINEMENTS):
-        near = corners_of(part.groups, near_edges(fine, buckets, _REACH), part.top, part.seconds, part.allowed)
-        places = [int(np.flatnonzero((near.buckets == b).all(axis=1))[0]) for b in buckets]
-        better = Search(near.cover).improved(np.array(places))
-        if not better.cost < cost * (1 - PROVEN):
+    best = (buckets, float("inf"))
+    for start in (buckets, shorter[0]):
+        now = start
+        for _ in range(_REFINEMENTS if len(start) else 0):
+            tight = _tightened(part, now)
+            near = corners_of(part.groups, near_edges(fine, tight, _REACH), part.top, part.seconds, part.allowed)
+            search = Search(near.cover)
+            better = search.improved(np.array([np.flatnonzero((near.buckets == b).all(axis=1))[0] for b in tight]))
+            while len(better.corners) < min(count, len(near.buckets)):
+                better = search.extended(better)
+            if not better.cost < best[1] * (1 - PROVEN):
+                break
+            now = near.buckets[better.corners]
+            best = (now, better.cost)
+        if best[1] <= shorter[1]:
             break
-        buckets, cost = near.buckets[better.corners], better.cost
-    return part.choice(buckets, cost, min(lower, cost))
+    return best
+
+
+def _tightened(part: _Part, buckets: IntArray) -> IntArray:
+    """Lower each bucket to what the requests that run in it need; drop those in which none runs. The top stays."""
+    fits = (part.groups.needs[:, None] <= buckets[None]).all(axis=2)
+    near = np.where(fits, part.seconds(buckets)[part.groups.kinds], np.inf).argmin(axis=1)
+    top = np.array(part.top, np.int64)
+    tight = [
+        bucket if part.top and (bucket == top).all() else part.groups.needs[near == i].max(axis=0)
+        for i, bucket in enumerate(buckets)
+        if (near == i).any() or (part.top and (bucket == top).all())
+    ]
+    return np.unique(np.array(tight, np.int64), axis=0)

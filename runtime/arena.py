@@ -1,4 +1,7 @@
-"""The arena: the one owner of planned host memory, for any number of sessions."""
+"""The arena: the one owner of planned host memory, for any number of sessions.
+
+Each chunk is mapped by one function: the system's anonymous memory, or what a device wants to read by itself.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from trtc.engines.free_list import FreeList
 from trtc.engines.memory import PAGE_BYTES, address_of, map_host_memory
 from trtc.runtime.errors import MemoryBudgetError
-from trtc.runtime.free_list import FreeList
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 CHUNK_BYTES = 2 * 2**20
 """Small reservations share chunks of this size, which is that of a huge page."""
@@ -47,10 +50,11 @@ class ArenaStats:
 
 @dataclass(slots=True, eq=False)
 class _Chunk:
-    memory: mmap.mmap
+    memory: Any
     address: int
     size_bytes: int
     free: FreeList
+    mapped_by: Callable[[int], Any]
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -70,6 +74,10 @@ class Block:
     _offset: int
 
 
+NO_BLOCK = Block(memoryview(bytearray()), 0, 0, _Chunk(b"", 0, 0, FreeList(0), map_host_memory), 0)
+"""What a slot has that gave its memory back."""
+
+
 class Arena:
     """Memory for calls. All methods may be used from any thread.
 
@@ -87,8 +95,13 @@ class Arena:
         self._allocations = 0
         self._returned: deque[Block] = deque()
 
-    def reserve(self, size_bytes: int) -> Block:
+    def reserve(self, size_bytes: int, map_memory: Callable[[int], Any] = map_host_memory) -> Block:
         """Reserve a block; it is zeroed when its memory is new, and holds old bytes otherwise.
+
+        Args:
+            size_bytes: 0 or more.
+            map_memory: maps what the arena does not have yet (see ``Traits``). Memory of one kind serves only those who
+                ask for that kind; the budget counts all of it.
 
         Raises:
             MemoryBudgetError: when it does not fit into the budget, or the system refuses.
@@ -99,7 +112,7 @@ class Arena:
         size = max(1, -(-size_bytes // PAGE_BYTES)) * PAGE_BYTES
         with self._lock:
             self._drain()
-            chunk, offset = self._take(size) or self._grow(size)
+            chunk, offset = self._take(size, map_memory) or self._grow(size, map_memory)
             self._in_use += size
             self._peak = max(self._peak, self._in_use)
             self._allocations += 1
@@ -130,6 +143,11 @@ class Arena:
             weakref.finalize(view, gone).atexit = False
         if not views:
             gone()
+            if self._lock.acquire(blocking=False):  # else whoever holds the lock reads the note
+                try:
+                    self._drain()
+                finally:
+                    self._lock.release()
 
     @property
     def stats(self) -> ArenaStats:
@@ -148,14 +166,14 @@ class Arena:
                 chunks=len(self._chunks),
             )
 
-    def _take(self, size: int) -> tuple[_Chunk, int] | None:
+    def _take(self, size: int, map_memory: Callable[[int], Any]) -> tuple[_Chunk, int] | None:
         for chunk in self._chunks:
-            offset = chunk.free.take(size)
+            offset = chunk.free.take(size) if chunk.mapped_by == map_memory else None
             if offset is not None:
                 return chunk, offset
         return None
 
-    def _grow(self, size: int) -> tuple[_Chunk, int]:
+    def _grow(self, size: int, map_memory: Callable[[int], Any]) -> tuple[_Chunk, int]:
         size_bytes = max(size, CHUNK_BYTES)
         held = sum(c.size_bytes for c in self._chunks)
         if self.max_bytes is not None and held + size_bytes > self.max_bytes:
@@ -167,15 +185,15 @@ class Arena:
                 "or rebuild with smaller profiles"
             )
         try:
-            memory = map_host_memory(size_bytes)
+            memory = map_memory(size_bytes)
         except (OSError, OverflowError, ValueError) as error:
             raise MemoryBudgetError(
                 f"the system refuses {size_bytes} bytes ({error}); lower the number of slots or use smaller profiles"
             ) from error
-        if size_bytes > CHUNK_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
+        if size_bytes > CHUNK_BYTES and isinstance(memory, mmap.mmap) and hasattr(mmap, "MADV_HUGEPAGE"):
             with suppress(OSError):  # `trtc doctor` says what to change; small pages are slower, not wrong
                 memory.madvise(mmap.MADV_HUGEPAGE)
-        chunk = _Chunk(memory, address_of(memory), len(memory), FreeList(len(memory)))
+        chunk = _Chunk(memory, address_of(memory), len(memory), FreeList(len(memory)), map_memory)
         self._chunks.append(chunk)
         offset = chunk.free.take(size)
         if offset is None:

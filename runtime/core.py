@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trtc.engines.layout import plan_layout
+from trtc.engines.layout import HOST_ALIGNMENT_BYTES, plan_layout
 from trtc.engines.signature import Signature, numpy_dtype
 from trtc.profiles import RequestError, unknown_name
+from trtc.runtime.arena import NO_BLOCK
 from trtc.runtime.errors import MemoryBudgetError
 from trtc.runtime.request import check_request
 from trtc.runtime.route_table import make_room
@@ -18,9 +19,10 @@ from trtc.runtime.slots import Slot, SlotPool, SlotState
 from trtc.runtime.transfer import copy_outputs, fast_reader, forget_objects, names_key, shapes_key, write_inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from trtc.engines.manifest import Manifest
+    from trtc.engines.protocol import Traits
     from trtc.runtime.arena import Arena
     from trtc.runtime.cancel import CancelToken
     from trtc.runtime.routes import Route, RouteMaker
@@ -48,13 +50,14 @@ class Core:
         maker: prepares routes.
         arena: gives the memory.
         slots: calls that may run at once.
+        traits: of the engine: what kind of memory, and how it is aligned.
     """
 
-    def __init__(self, manifest: Manifest, maker: RouteMaker, arena: Arena, slots: int) -> None:
+    def __init__(self, manifest: Manifest, maker: RouteMaker, arena: Arena, slots: int, traits: Traits) -> None:
         self.signature = manifest.signature
         self.output_names = tuple(spec.public_name for spec in manifest.signature.outputs)
         self.counters = Counters()
-        self.slot_bytes = planned_slot_bytes(manifest)
+        self.slot_bytes = planned_slot_bytes(manifest, traits.alignment_bytes)
         self.required = tuple(
             spec.name
             for spec in manifest.signature.inputs
@@ -62,6 +65,7 @@ class Core:
         )
         self._maker = maker
         self._arena = arena
+        self._map_memory = traits.map_memory
         # Only single operations that the interpreter lock makes atomic: a finalizer may come in between any two.
         self._aside: deque[tuple[Slot, Route]] = deque()
         self.put_aside = self._aside.append
@@ -70,7 +74,7 @@ class Core:
         held: list[Slot] = []
         try:
             for index in range(slots):
-                held.append(Slot(index, arena.reserve(self.slot_bytes)))  # noqa: PERF401 (undone on failure)
+                held.append(Slot(index, arena.reserve(self.slot_bytes, traits.map_memory)))  # noqa: PERF401 (undone on failure)
         except BaseException:
             for slot in held:
                 arena.release(slot.block)
@@ -164,19 +168,7 @@ class Core:
             RequestError: when no profile takes it.
             EngineError: when the engine fails; CancelledError when ``cancel`` stopped it.
         """
-        given, arrays = tuple(values), list(values.values())
-        plain = self.fast_specs and given == self.required
-        key = shapes_key(arrays) if plain else names_key(given, arrays)
-        route = slot.routes.get(key) or self._prepare(slot, key, given, sizes, padded=True)
-        outside = [guard for i, guard in route.guards if not guard.holds(arrays[i])]
-        if outside:
-            # Outside of what the probes saw, padding is not known to be neutral: exact sizes always are.
-            key = ("exact", key)
-            try:
-                route = slot.routes.get(key) or self._prepare(slot, key, given, sizes, padded=False)
-            except RequestError as error:
-                raise RequestError(f"{outside[0].refusal()}: {error}") from error
-        route.used = True
+        route, arrays = self.route_for(slot, values, sizes)
         try:
             write_inputs(slot, route, arrays)
             slot.move(SlotState.INITIALISED)
@@ -193,6 +185,36 @@ class Core:
             forget_objects(route)
         return route, late
 
+    def route_for(
+        self, slot: Slot, values: Mapping[str, Any], sizes: Mapping[str, int], unseen: Collection[str] = ()
+    ) -> tuple[Route, list[Any]]:
+        """Return the route of a checked request, prepared in an allocated slot, with the values in order.
+
+        Args:
+            slot: allocated.
+            values: by input name.
+            sizes: of the symbols that they show.
+            unseen: inputs whose values cannot be looked at: where padding depends on them, sizes are exact.
+
+        Raises:
+            RequestError: when no profile takes it.
+            EngineError: when the engine refuses the binding.
+        """
+        given, arrays = tuple(values), list(values.values())
+        plain = self.fast_specs and given == self.required
+        key = shapes_key(arrays) if plain else names_key(given, arrays)
+        route = slot.routes.get(key) or self._prepare(slot, key, given, sizes, padded=True)
+        outside = [guard for i, guard in route.guards if given[i] in unseen or not guard.holds(arrays[i])]
+        if outside:
+            # Outside of what the probes saw, padding is not known to be neutral: exact sizes always are.
+            key = ("exact", key)
+            try:
+                route = slot.routes.get(key) or self._prepare(slot, key, given, sizes, padded=False)
+            except RequestError as error:
+                raise RequestError(f"{outside[0].refusal()}: {error}") from error
+        route.used = True
+        return route, arrays
+
     def drain(self, reason: str) -> None:
         """Refuse new calls, wait for those in flight, and give all memory back. Kept views stay valid.
 
@@ -208,8 +230,7 @@ class Core:
                 slot, kept = self.pool.wait(None, self._reclaim, closing=True), []
             self._drained.append(slot)  # keeps it: a slot that nobody holds counts as lost
             self._arena.release_after(slot.block, kept)
-            slot.routes.clear()
-            slot.last = None
+            slot.replace_memory(NO_BLOCK)  # a closed session holds nothing, for as long as somebody refers to it
 
     def give_back(self) -> None:
         """Give all memory back without waiting: for a session that was dropped, whose calls are over.
@@ -237,7 +258,7 @@ class Core:
             return None
         slot, route = self._aside.popleft()
         try:
-            block = self._arena.reserve(slot.block.size_bytes)
+            block = self._arena.reserve(slot.block.size_bytes, self._map_memory)
         except BaseException as error:
             self._aside.append((slot, route))
             if isinstance(error, MemoryBudgetError) and len(self._aside) < len(self.pool.slots):
@@ -252,7 +273,8 @@ class Core:
     ) -> Route:
         plan = self._maker.plan(given, sizes, padded=padded)
         if plan.layout.size_bytes > slot.block.size_bytes:
-            grown = self._arena.reserve(max(plan.layout.size_bytes, slot.block.size_bytes * 3 // 2))
+            wanted = max(plan.layout.size_bytes, slot.block.size_bytes * 3 // 2)
+            grown = self._arena.reserve(wanted, self._map_memory)
             old = slot.block
             slot.replace_memory(grown)
             self._arena.release(old)
@@ -264,7 +286,7 @@ class Core:
         return route
 
 
-def planned_slot_bytes(manifest: Manifest) -> int:
+def planned_slot_bytes(manifest: Manifest, alignment_bytes: int = HOST_ALIGNMENT_BYTES) -> int:
     """Bytes of one slot: the largest layout of all profiles; 0 where maxima are open and slots grow."""
     inputs = tuple(spec for spec in manifest.signature.inputs if spec.used)
     signature = Signature(inputs, manifest.signature.outputs)
@@ -273,5 +295,5 @@ def planned_slot_bytes(manifest: Manifest) -> int:
         bucket = {symbol: size for symbol, size in profile.bucket.items() if size is not None}
         if set(signature.symbols) - bucket.keys():
             return 0
-        needed = max(needed, plan_layout(signature, bucket).size_bytes)
+        needed = max(needed, plan_layout(signature, bucket, alignment_bytes).size_bytes)
     return needed

@@ -14,6 +14,7 @@ from trtc.profiles import RequestError
 from trtc.runtime.derived import DerivedTables
 from trtc.runtime.fit import PickTables, misfits
 from trtc.runtime.guards import Guard, guards_of
+from trtc.runtime.waited import WaitedCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +29,7 @@ class Route:
     """What one call does. Owned by a slot; used by the holder of its lease only.
 
     Attributes:
-        call: prepared by the engine.
+        call: prepared by the engine; its run is over when ``enqueue`` returns.
         inputs: (position among the given values, view of the real region) of each given input that has a place.
         lone: the view of the only input, where there is one.
         constants: (view, value) of everything that is the same in each run: padding, and inputs that trtc makes.
@@ -145,6 +146,7 @@ class RouteMaker:
     def __init__(self, manifest: Manifest, engine: Engine, mode: Mode) -> None:
         self._manifest = manifest
         self._engine = engine
+        self._traits = engine.traits
         self._mode = mode
         self._guards = guards_of(manifest, filled=True)
         self._row_guards = guards_of(manifest, filled=False)
@@ -175,7 +177,7 @@ class RouteMaker:
         profile = manifest.ladder.profiles[self._picks.pick(sizes, allowed)]
         run = profile.run_sizes(sizes, allowed, to_bucket=self._mode == "bucket")
         rules = [rule for rule in manifest.padding if rule.symbol in sizes]
-        return plan_route(signature, rules, sizes, run)
+        return plan_route(signature, rules, sizes, run, self._traits.alignment_bytes)
 
     def misfits(self, sizes: Mapping[str, int]) -> list[str]:
         """Say everything that keeps these sizes, of all symbols or of some, out of the ladder."""
@@ -202,7 +204,8 @@ class RouteMaker:
             (i, name) for i, name in enumerate(given) if name in used and name not in plan.layout.inputs
         )
         route.memory.objects.update((name, None) for _, name in route.objects)
-        route.call = self._engine.prepare(plan.layout, route.memory)
+        call = self._engine.prepare(plan.layout, route.memory)
+        route.call = WaitedCall(call) if self._traits.asynchronous else call
         return route
 
     def _reduced(self, given: Iterable[str]) -> Signature:

@@ -6,11 +6,12 @@ import warnings
 import weakref
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
-from trtc.profiles import RequestError, sizes_text, unknown_name
+from trtc.profiles import RequestError, UsageError, sizes_text, unknown_name
 from trtc.runtime.borrow import Borrow
 from trtc.runtime.core import Core
+from trtc.runtime.device_borrow import DeviceBorrow
 from trtc.runtime.fit import pick_profile
 from trtc.runtime.hot_path import fast_run
 from trtc.runtime.routes import RouteMaker
@@ -18,16 +19,18 @@ from trtc.runtime.traffic_log import TrafficLog, recorded
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
     import numpy as np
 
+    from trtc.engines.device_stats import DeviceStats
     from trtc.engines.manifest import EngineRecord, Execution, Manifest
-    from trtc.engines.protocol import Engine
+    from trtc.engines.protocol import DeviceEngine, Engine
     from trtc.engines.signature import Signature
     from trtc.runtime.arena import Arena, ArenaStats
     from trtc.runtime.cancel import CancelToken
+    from trtc.runtime.trace import Trace
     from trtc.runtime.verdicts import Verdict
 
 
@@ -45,6 +48,7 @@ class SessionStats:
         slot_growths: times that a slot had to take a larger block (open maxima only).
         kept_views: borrowed views that outlived their block.
         lost_leases: borrows that were dropped while open.
+        device: what the engine holds on its device; None where it has none of its own, or was closed.
     """
 
     arena: ArenaStats
@@ -57,6 +61,7 @@ class SessionStats:
     slot_growths: int
     kept_views: int
     lost_leases: int
+    device: DeviceStats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +118,10 @@ class Session:
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
         self._engine: Engine | None = loaded.engine
+        loaded.engine.reserve(loaded.execution.slots)
         maker = RouteMaker(loaded.manifest, loaded.engine, loaded.execution.mode)
         self._maker = maker
-        self._core = Core(loaded.manifest, maker, loaded.arena, loaded.execution.slots)
+        self._core = Core(loaded.manifest, maker, loaded.arena, loaded.execution.slots, loaded.engine.traits)
         self._warned = False
         self._closing = Lock()
         # A session that is dropped without `close` still gives its memory back.
@@ -174,19 +180,39 @@ class Session:
         return self._core.run(feeds, outputs, timeout_s, cancel)
 
     def borrow(
-        self, feeds: Mapping[str, Any], outputs: Sequence[str] | None = None, *, timeout_s: float | None = None
+        self,
+        feeds: Mapping[str, Any],
+        outputs: Sequence[str] | None = None,
+        *,
+        timeout_s: float | None = None,
+        device: bool = False,
     ) -> Borrow:
         """Run one request and read the results in place: ``with session.borrow(feeds) as views: ...``.
 
         The views are valid inside the block. One that is kept longer keeps its values, at a price: see ``Borrow``.
         Arguments and errors are those of ``run``; most are raised when the block is entered. Inside the block a slot is
         in use: a thread that calls again there needs another one, so load with more slots or give a timeout.
+
+        With ``device=True`` the outputs stay on the engine's device, as objects with DLPack (for
+        ``torch.from_dlpack(view)``), and inputs may be tensors there: contiguous, at the sizes that the call runs at.
+
+        Raises:
+            UsageError: for ``device=True`` where the engine is on no device.
         """
         core = self._core
         if core.pool.closed:
             core.pool.check_open()
         if self._traffic is not None:
             self._traffic.note(feeds)
+        if device:
+            engine = self._loaded.engine
+            if not engine.traits.on_device:
+                raise UsageError(
+                    f"device=True, but engine {self._loaded.record.name} of this session computes on no device of its "
+                    "own; leave it out, or load an engine for TensorRT"
+                )
+            borrow = DeviceBorrow(core, feeds, outputs, timeout_s, self._warn_once)
+            return borrow.on(cast("DeviceEngine", engine))
         return Borrow(core, feeds, outputs, timeout_s, self._warn_once)
 
     def explain(self, sizes: Mapping[str, int] | None = None) -> Explanation:
@@ -255,7 +281,32 @@ class Session:
             slot_growths=counters.slot_growths,
             kept_views=counters.kept_views,
             lost_leases=counters.lost_leases,
+            device=None if self._engine is None else self._engine.device_stats(),
         )
+
+    def trace(self, *, nodes: bool = True, whole_shapes: bool = False) -> Trace:
+        """Note what calls do: ``with session.trace() as trace: ...``, then ``trace.write("out.json")`` for Perfetto.
+
+        Calls of ``run`` that give feeds only are noted; others run as ever. A session that is not traced pays nothing.
+
+        Args:
+            nodes: also note each node, where the engine's profiler tells them. For that a second copy of the engine is
+                opened, with slots of its own, while the block lasts.
+            whole_shapes: have the shapes of all inputs of nodes told, also where the engine then runs slower.
+        """
+        from trtc.runtime.trace import Trace
+
+        return Trace(self, nodes=nodes, whole_shapes=whole_shapes)
+
+    def swap_run(self, run: Callable[[Any], dict[str, Any]] | None) -> None:
+        """Let another function take the calls of ``run`` that give feeds only; None puts the session's own back."""
+        if not self._core.pool.closed:
+            self._run = run or fast_run(self._core)
+
+    @property
+    def parts(self) -> tuple[Loaded, Core]:
+        """What the session is made of, for tools that look inside; treat it as read-only."""
+        return self._loaded, self._core
 
     def withhold(self) -> list[int]:
         """Let no further call begin, for good; callers wait. Return the states of the slots that are still out."""

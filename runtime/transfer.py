@@ -9,7 +9,7 @@ import numpy as np
 from trtc.engines.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
 
     from trtc.runtime.routes import Route
     from trtc.runtime.slots import Slot
@@ -81,3 +81,15 @@ def copy_outputs(route: Route, late: Mapping[str, Any], names: Sequence[str]) ->
             raise EngineError(f"the engine returned no output {name!r}; its bundle is damaged: rebuild it")
         found[name] = placed[name].copy() if name in placed else late[name]
     return found
+
+
+def write_host_inputs(slot: Slot, route: Route, arrays: Sequence[Any], elsewhere: Container[int]) -> None:
+    """Write what a run reads, but for the values at some positions, which reach the engine in another way."""
+    for i, view in route.inputs:
+        if i not in elsewhere:
+            view[...] = arrays[i]
+    slot.last = None
+    for view, value in route.constants:
+        view[...] = value
+    for rows, row in route.repeats:
+        rows[...] = row

@@ -1,17 +1,28 @@
-"""Which engines of a bundle this host can run, and why not the others. Nothing is opened to find out."""
+"""Whether this host can run an engine, and why not. Nothing is opened to find out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from trtc.engines.distributions import find_distribution
+from trtc.engines.gpu import DEVICE_KIND, GpuSurvey, choose_gpu, survey_gpus
+from trtc.engines.nvml import open_nvml
 from trtc.engines.registry import BACKENDS
-from trtc.profiles import HostError, UsageError, unknown_name
+from trtc.profiles import HostError, TrtcError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trtc.engines.distributions import Distribution
+    from trtc.engines.gpu import Gpu
     from trtc.engines.host import Host
-    from trtc.engines.manifest import EngineRecord, Manifest
+    from trtc.engines.manifest import EngineRecord, Requirements
+
+CPU = "cpu"
+"""What ``device`` and ``fallback`` say to run without a GPU."""
+
+_GIB = 2**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,74 +33,150 @@ class Verdict:
         engine: name of the engine.
         fits: whether it can be loaded.
         reason: why, or why not and what to do.
+        device: index of the GPU that it would run on, as CUDA counts; empty without one.
     """
 
     engine: str
     fits: bool
     reason: str
+    device: str = ""
 
 
-def judge(record: EngineRecord, host: Host) -> Verdict:
-    """Compare what an engine needs with what the host has."""
+@dataclass(frozen=True, slots=True)
+class Accelerators:
+    """How verdicts learn about GPUs; asked only for an engine that needs one.
+
+    Attributes:
+        survey: looks for GPUs.
+        free_bytes: free memory of one; None where it cannot be told.
+    """
+
+    survey: Callable[[], GpuSurvey]
+    free_bytes: Callable[[Gpu], int | None]
+
+
+def this_machine() -> Accelerators:
+    """Return the GPUs of this machine, which are looked for once a process."""
+    return Accelerators(survey_gpus, _free_bytes)
+
+
+def judge(record: EngineRecord, host: Host, device: str = "", accelerators: Accelerators | None = None) -> Verdict:
+    """Compare what an engine needs with what the host has.
+
+    Args:
+        record: the engine.
+        host: this host.
+        device: the GPU that was asked for, ``cpu`` for none, or empty for any.
+        accelerators: the GPUs; None for those of this machine.
+    """
+    try:
+        gpu = _fitting(record, host, device, accelerators or this_machine())
+    except TrtcError as error:
+        return Verdict(record.name, fits=False, reason=str(error))
+    reason = f"fits: {record.target} with {record.requirements.library or 'no library'}"
+    if gpu is None:
+        return Verdict(record.name, fits=True, reason=reason)
+    return Verdict(record.name, fits=True, reason=f"{reason} on {gpu}", device=str(gpu.index))
+
+
+def needed_device_bytes(record: EngineRecord) -> int:
+    """Return the least device memory that one call at a time takes: the engine, and its largest profile."""
+    largest = max((m.slot_bytes + max(m.scratch_bytes, 0) for m in record.memory), default=0)
+    return sum(blob.size_bytes for blob in record.files) + largest
+
+
+def _fitting(record: EngineRecord, host: Host, device: str, accelerators: Accelerators) -> Gpu | None:
+    """Return the GPU that an engine would run on; None for one that needs none.
+
+    Raises:
+        TrtcError: when it does not fit; the text is the reason.
+    """
     needs = record.requirements
     backend = next((b for b in BACKENDS if b.name == record.backend), None)
     if backend is None:
-        return Verdict(record.name, fits=False, reason=f"this version of trtc has no backend {record.backend!r}")
-    if needs.system and needs.system != host.system:
-        return _no(record, f"it was built for {needs.system}, this host runs {host.system}; build it again here")
-    if needs.architecture and needs.architecture != host.architecture:
-        reason = f"it was built for {needs.architecture}, this host is {host.architecture}; build it again here"
-        return _no(record, reason)
+        raise HostError(f"this version of trtc has no backend {record.backend!r}")
+    for built, here, verb in ((needs.system, host.system, "runs"), (needs.architecture, host.architecture, "is")):
+        if built and built != here:
+            raise HostError(f"it was built for {built}, this host {verb} {here}; build it again here")
+    if needs.device not in ("", DEVICE_KIND):
+        raise HostError(f"it needs a device of kind {needs.device!r}, which this version of trtc does not know")
+    if needs.device and device == CPU:
+        raise HostError("it needs a GPU, and the CPU was asked for")
     if not backend.installed:
-        return _no(record, f"{backend.needs} is not installed: {backend.install}")
-    if needs.library and (problem := _library_problem(needs.library, needs.library_version)):
-        return _no(record, problem)
+        raise HostError(f"{backend.needs} is not installed: {backend.install}")
+    library = _library(needs)
     if missing := [f for f in needs.cpu_features if f not in host.cpu_features]:
-        return _no(record, f"it uses {', '.join(missing)}, which this processor lacks; rebuild the bundle on this host")
+        raise HostError(f"it uses {', '.join(missing)}, which this processor lacks; rebuild the bundle on this host")
+    gpu = _fitting_gpu(record, device, accelerators, library) if needs.device else None
     if not record.verified and backend.computes:
-        return _no(record, "it was never compared with its model; run `trtc verify` on a host that can run it")
-    return Verdict(record.name, fits=True, reason=f"fits: {record.target} with {needs.library or 'no library'}".strip())
+        raise HostError(
+            "it was never compared with its model; run `trtc verify` "
+            + ("on a host that can run it" if gpu is None else f"here, on {gpu}")
+        )
+    return gpu
 
 
-def choose(manifest: Manifest, host: Host, engine: str = "auto") -> tuple[EngineRecord, tuple[Verdict, ...]]:
-    """Choose the engine to load: the one that was asked for, or the first that fits.
+def _library(needs: Requirements) -> Distribution | None:
+    """Find the engine's library in the version that it needs: major and minor, or every part of it."""
+    if not needs.library:
+        return None
+    found, wanted = find_distribution(needs.library), needs.library_version
+    if found is None:
+        how = ": pip install 'trtc[gpu]'" if needs.library == "onnxruntime-gpu" else ""
+        raise HostError(f"{needs.library} is not installed{how}")
+    parts = None if needs.exact_version else 2
+    if wanted and found.version.split(".")[:parts] != wanted.split(".")[:parts]:
+        exactly = " (every part of the version counts)" if needs.exact_version else ""
+        raise HostError(
+            f"it was built with {needs.library} {wanted}{exactly}, this host has {found.version}; "
+            f"install {found.name}=={wanted}, or rebuild the bundle here"
+        )
+    return found
 
-    Args:
-        manifest: of the bundle; its engines stand in order of preference.
-        host: this host.
-        engine: a name, or ``auto``. ``auto`` never takes the null backend when the bundle has another.
+
+def _fitting_gpu(record: EngineRecord, device: str, accelerators: Accelerators, library: Distribution | None) -> Gpu:
+    """Return the first GPU that an engine fits, or the one that was asked for.
 
     Raises:
-        UsageError: for a name that the bundle does not have.
-        HostError: when the asked one, or none at all, fits; it lists every verdict.
+        TrtcError: when there is none; the text says why of each.
     """
-    names = [record.name for record in manifest.engines]
-    if engine != "auto" and engine not in names:
-        raise UsageError(unknown_name("engine", engine, names))
-    verdicts = tuple(judge(record, host) for record in manifest.engines)
-    computing = [r for r in manifest.engines if r.backend != "null"] or list(manifest.engines)
-    for record, verdict in zip(manifest.engines, verdicts, strict=True):
-        if verdict.fits and (record.name == engine or (engine == "auto" and record in computing)):
-            return record, verdicts
-    listed = "; ".join(f"{v.engine}: {v.reason}" for v in verdicts if engine in ("auto", v.engine))
-    raise HostError(f"no engine of this bundle can run here ({listed or 'it holds none'})")
+    survey = accelerators.survey()
+    if not survey.gpus:
+        raise HostError(survey.reason)
+    problems = []
+    for gpu in (choose_gpu(device, survey),) if device else survey.gpus:
+        problem = _gpu_problem(record, gpu, accelerators, library)
+        if not problem:
+            return gpu
+        problems.append(f"{gpu}: {problem}")
+    raise HostError("; ".join(problems))
 
 
-def _no(record: EngineRecord, reason: str) -> Verdict:
-    return Verdict(record.name, fits=False, reason=reason)
-
-
-def _library_problem(library: str, wanted: str) -> str:
-    """Compare the installed version with the one that built the engine; major and minor must agree."""
-    for package in (library, f"{library}-gpu"):
-        try:
-            found = version(package)
-        except PackageNotFoundError:
-            continue
-        if not wanted or found.split(".")[:2] == wanted.split(".")[:2]:
-            return ""
+def _gpu_problem(record: EngineRecord, gpu: Gpu, accelerators: Accelerators, library: Distribution | None) -> str:
+    """Say why an engine does not fit a GPU; empty when it does."""
+    capabilities = record.requirements.compute_capabilities
+    if capabilities and gpu.compute_capability not in capabilities:
+        return f"the engine holds kernels for {', '.join(capabilities)} only; rebuild it for {gpu.compute_capability}"
+    if library is not None and _too_old(gpu, library):
+        driver = f"driver {gpu.driver_version}".strip()
         return (
-            f"it was built with {library} {wanted}, this host has {found}; "
-            f"install {library}=={wanted}, or rebuild the bundle here"
+            f"{driver} runs CUDA {gpu.cuda_version}, and {library.name} needs CUDA {library.cuda_major}; "
+            "update the driver"
         )
-    return f"{library} is not installed"
+    free_bytes, needed_bytes = accelerators.free_bytes(gpu), needed_device_bytes(record)
+    if free_bytes is not None and needed_bytes > free_bytes:
+        return (
+            f"the engine takes at least {needed_bytes / _GIB:.2f} GiB of device memory, {free_bytes / _GIB:.2f} GiB "
+            "are free; end other work on that GPU, choose another with device=, or build smaller buckets"
+        )
+    return ""
+
+
+def _too_old(gpu: Gpu, library: Distribution) -> bool:
+    major, newest = library.cuda_major, gpu.cuda_version.partition(".")[0]
+    return major is not None and newest.isdigit() and int(newest) < major
+
+
+def _free_bytes(gpu: Gpu) -> int | None:
+    with open_nvml() as nvml:
+        return None if nvml is None else nvml.free_bytes(gpu.uuid)

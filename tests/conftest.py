@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +13,7 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import ModuleType
 
     import onnx
 
@@ -109,3 +112,15 @@ def tiny_model() -> Callable[..., onnx.ModelProto]:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
 
     return build
+
+
+@pytest.fixture(scope="session")
+def gpu_fakes() -> ModuleType:
+    """A driver and an NVML that answer as told: ``tests/gpu_fakes.py``."""
+    path = Path(__file__).with_name("gpu_fakes.py")
+    spec = importlib.util.spec_from_file_location("gpu_fakes", path)
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:  # dataclasses look their module up by name
+        patch.setitem(sys.modules, "gpu_fakes", module)
+        spec.loader.exec_module(module)
+    return module

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +27,14 @@ from trtc.tools.planned import planned_texts
 from trtc.tools.shape_options import ArgumentOrder, model_options, options_from, shape_options
 from trtc.tools.suggestions import ranges_hint, run_command
 from trtc.tools.traffic_options import traffic_options
+from trtc.tools.verification import unverified_text
 
 if TYPE_CHECKING:
     from trtc.compiler.pipeline import BuildReport
 
 SCHEMA = "trtc.build/1"
+NULL = "null"
+"""Name of the backend that computes nothing, so that there is nothing to verify."""
 
 
 @click.command(cls=ArgumentOrder)
@@ -70,6 +74,7 @@ def build(  # the positional mark keeps options of any name apart from the conte
       trtc build model.onnx                                exact sizes, any size
       trtc build model.onnx --dim batch=1..8 --buckets seq=32,64,128 \\
           --pad seq --fill input_ids=0 --fill attention_mask=0
+      trtc build model.onnx --target cpu --target rtx:sm89,sm120 --dim batch=1..8 --buckets seq=32,64
       trtc build model.onnx --traffic traffic.jsonl --pad seq --fill input_ids=0 --fill attention_mask=0
       trtc build model.onnx --minShapes=x:1x3x32x32 --optShapes=x:4x3x32x320 --maxShapes=x:8x3x32x960
     """  # noqa: D301 (\b is how click is told to leave lines as they are)
@@ -147,7 +152,8 @@ def show_report(report: BuildReport) -> None:
     print_signature(manifest.signature)
     print_line()
     costs = manifest.ladder.cost_s
-    memory = {m.profile: m for m in manifest.engines[0].memory}
+    first = manifest.engines[0]
+    memory = {m.profile: m for m in first.memory}
     rows = []
     for i, profile in enumerate(manifest.ladder.profiles):
         m = memory.get(profile.name)
@@ -161,7 +167,9 @@ def show_report(report: BuildReport) -> None:
                 size_text(m.scratch_bytes) if m else "-",
             )
         )
-    print_table("profiles", ("profile", "sizes", "one run at the bucket", "planned memory", "library memory"), rows)
+    title = "profiles" if len(manifest.engines) == 1 else f"profiles, with the memory of engine {first.name}"
+    print_table(title, ("profile", "sizes", "one run at the bucket", "planned memory", "library memory"), rows)
+    print_table(title, ("profile", "sizes", "one run at the bucket", "planned memory", "library memory"), rows)
     for text in planned_texts(manifest):
         print_text(text)
     for evidence in manifest.evidence:
@@ -169,6 +177,7 @@ def show_report(report: BuildReport) -> None:
             continue
         print_text(claim_text(evidence, manifest.padding))
     for engine in manifest.engines:
+        size = size_text(sum(blob.size_bytes for blob in engine.files))
         passed = [v for v in engine.verification if v.ran and v.passed]
         runs = sum(v.runs for v in passed)
         worst = max((v.worst.max_abs for v in passed if v.worst), default=0.0)
@@ -176,9 +185,11 @@ def show_report(report: BuildReport) -> None:
         said = (
             f"{runs} comparisons with {' and '.join(names)}, largest difference {worst:.2g}"
             if passed
-            else "not verified here"
+            else unverified_text(engine) or "not verified here"
         )
-        print_text(f"engine {engine.name}: {said}")
+        scratch = max((m.scratch_bytes for m in engine.memory), default=-1)
+        needs = f", up to {size_text(scratch)} inside the library" if scratch > 0 and engine is not first else ""
+        print_text(f"engine {engine.name} ({size}{needs}): {said}")
     execution = manifest.execution
     sizes = "exact sizes" if execution.mode == "exact" else "sizes padded to the bucket"
     print_text(f"runs {sizes}: {execution.reason}")
@@ -187,4 +198,11 @@ def show_report(report: BuildReport) -> None:
     print_line(f"{report.path}: {size_text(bundle_size_bytes(manifest))}, {how} in {seconds_text(report.build_s)}")
     if hint := ranges_hint(manifest):
         print_command("hint: sizes are served as they come; ranges give planned memory, such as", hint)
-    print_line(f"next: {run_command(report.path, manifest)}")
+    unverified = [e.name for e in manifest.engines if not e.verified and e.backend != NULL]
+    if unverified:
+        print_command(
+            f"verify {' and '.join(unverified)} on a machine that can run it, with the model at hand",
+            f"trtc verify {shlex.quote(str(report.path))} --model MODEL.onnx",
+        )
+    if len(unverified) < len(manifest.engines):
+        print_line(f"next: {run_command(report.path, manifest)}")

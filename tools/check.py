@@ -121,6 +121,11 @@ def _show(found: Support, rules: tuple[PadRule, ...]) -> None:
     # Why a target does not support the model is the error that follows.
     rows = [(t.target, _YES[t.installed], _YES[t.needs_ranges], "yes" if t.supported else "NO") for t in found.targets]
     print_table("targets", ("target", "installed", "needs ranges", "supported"), rows)
+    for target in found.targets:
+        if target.nodes:
+            print_line()
+            nodes = [(n.node or n.operator, n.operator if n.node else "", n.message) for n in target.nodes]
+            print_table(f"what {target.target} cannot build", ("node", "operator", "why"), nodes)
     if found.signature is None:
         return
     print_line()

@@ -25,12 +25,17 @@ VERBS = {
     "plan": "Find the profiles that serve given traffic best.",
     "run": "Run a bundle.",
     "exec": "Run a program with its sessions recorded, or served by bundles.",
+    "bench": "Measure a bundle on this machine.",
     "inspect": "Show what a model takes, or what a bundle holds.",
     "verify": "Compare the engines of a bundle with its model.",
+    "compare": "Compare a bundle with a model, a bundle, or saved outputs.",
+    "diff": "Say what changed between two bundles, and gate it.",
     "check": "Say what a build would support and refuse.",
     "doctor": "Show what this machine offers.",
 }
-NOT_YET = frozenset(["bench", "compare", "diff", "serve"])
+MODULES = {"bench": "bench_command"}
+"""Files of verbs that share their name with a package."""
+NOT_YET = frozenset(["serve"])
 """Verbs that other tools have, or that the design names."""
 ENVIRONMENT = 4
 INTERNAL = 70
@@ -77,7 +82,8 @@ class Verbs(click.Group):
         del ctx
         if cmd_name not in VERBS:
             return None
-        command: click.Command = getattr(import_module(f"trtc.tools.{cmd_name}"), cmd_name)
+        module = MODULES.get(cmd_name, cmd_name)
+        command: click.Command = getattr(import_module(f"trtc.tools.{module}"), cmd_name)
         return command
 
     def resolve_command(
@@ -109,10 +115,16 @@ def command() -> None:
 
 def main() -> NoReturn:
     """Run the command; errors of ours become one message and the documented exit code."""
+    run_command(command, "trtc")
+
+
+def run_command(what: click.Command, name: str) -> NoReturn:
+    """Run a command under a name, and exit as ``main`` says."""
     # Leave by an exception, so that temporary folders are removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     try:
-        result: Any = command.main(prog_name="trtc", standalone_mode=False)
+        with closed_pipes_told():
+            result: Any = what.main(prog_name=name, standalone_mode=False)
         sys.stdout.flush()
         code = result if isinstance(result, int) else 0
     except BaseException as error:  # noqa: BLE001 (a user never sees a traceback that was not asked for)

@@ -12,7 +12,13 @@
     huge_pages  transparent "always" | "madvise" | "never" | null, pools [{page_bytes, total, free}]
     numa        nodes [{index, cpus [...], memory_bytes}]
     gpus        driver | null, visible | null (CUDA_VISIBLE_DEVICES),
-                gpus [{index | null, name, compute_capability | null, memory_bytes | null, uuid | null}]
+                gpus [{index | null, name, compute_capability | null, memory_bytes | null, uuid | null}] of the machine;
+                where NVML tells also {mig_uuids [...], health {free_bytes, ecc, ecc_pending, uncorrected_errors,
+                rows_pending, rows_failed, recovery, slowed_by [...], persistence, mig, compute_mode, error}}: null for
+                what is not told,
+                cuda {gpus [{index, uuid, name, compute_capability, memory_bytes, driver_version, cuda_version, mig}]
+                that CUDA shows to this process, reason (why none), faulty (a driver that cannot be used)},
+                libraries {name: version} of CUDA and of what runs on it
     python      version, implementation, executable
     libraries   {name: version | null} of what trtc and its compiler import
     backends    backends [{name, target, computes, installed, usable, version | null, detail, install}]
@@ -41,13 +47,13 @@ from trtc.profiles import HostError
 from trtc.tools.doctor_facts import (
     Section,
     cache_section,
-    gpu_section,
     host_section,
     huge_page_section,
     memory_section,
     numa_section,
     python_section,
 )
+from trtc.tools.doctor_gpu import gpu_section
 from trtc.tools.doctor_libraries import backend_section, library_section
 
 if TYPE_CHECKING:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import platform
-import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,10 +17,6 @@ from trtc.engines.host_memory import host_memory, huge_pages, numa_nodes
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-
-_SMI_FIELDS = ("index", "name", "compute_cap", "memory.total", "driver_version", "uuid")
-_SMI_TIMEOUT_S = 30.0
-_MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,55 +112,6 @@ def numa_section(root: Path = ROOT) -> Section:
     return Section(facts, tuple(lines) or (("nodes", "the kernel knows none"),), tuple(hints))
 
 
-def gpu_section(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> Section:
-    """NVIDIA GPUs and driver, from ``nvidia-smi`` where it is installed; none is fine.
-
-    Raises:
-        OSError, ValueError, subprocess.SubprocessError: ``nvidia-smi`` is there and fails, hangs or writes what it
-            does not document.
-    """
-    smi = shutil.which("nvidia-smi", path=environ.get("PATH"))
-    hints: tuple[str, ...] = ()
-    if smi:
-        driver, gpus = parse_smi(_run_smi(smi))
-    else:
-        driver, gpus = _driver_files(root)
-        if driver:
-            hints = ("the NVIDIA driver is loaded but nvidia-smi is missing: start the container with --gpus all",)
-    visible = environ.get("CUDA_VISIBLE_DEVICES")
-    lines = [("driver", driver or "none")] if gpus or driver else [("gpus", "none")]
-    lines += [(f"gpu {gpu['index']}", _gpu_text(gpu)) for gpu in gpus]
-    lines += [("CUDA_VISIBLE_DEVICES", repr(visible))] if visible is not None else []
-    return Section({"driver": driver, "visible": visible, "gpus": gpus}, tuple(lines), hints)
-
-
-def parse_smi(text: str) -> tuple[str | None, list[dict[str, Any]]]:
-    """Read what ``nvidia-smi --query-gpu`` wrote as CSV: the driver's version and the GPUs.
-
-    Raises:
-        ValueError: a line does not have the fields that were asked for.
-    """
-    rows = [[word.strip() for word in line.split(",")] for line in text.splitlines() if line.strip()]
-    rows = [[] if row == ["No devices were found"] else row for row in rows]
-    gpus, driver = [], None
-    for row in filter(None, rows):
-        if len(row) != len(_SMI_FIELDS):
-            raise ValueError(f"nvidia-smi wrote {len(row)} fields, {len(_SMI_FIELDS)} were asked for: {', '.join(row)}")
-        index, name, capability, memory_mib, driver, uuid = (None if word.startswith("[") else word for word in row)
-        memory_bytes = int(memory_mib) * _MIB if memory_mib else None
-        number = int(index) if index else None
-        gpus.append(
-            {
-                "index": number,
-                "name": name,
-                "compute_capability": capability,
-                "memory_bytes": memory_bytes,
-                "uuid": uuid,
-            }
-        )
-    return driver, gpus
-
-
 def python_section() -> Section:
     """The interpreter that runs this command."""
     name, version = platform.python_implementation(), platform.python_version()
@@ -207,35 +152,3 @@ def cache_section(environ: Mapping[str, str] = os.environ) -> Section:
         ("size", f"{len(files)} files, {size_text(size_bytes)}"),
     )
     return Section(facts, lines, tuple(hints))
-
-
-def _run_smi(smi: str) -> str:
-    """Ask ``nvidia-smi`` for its GPUs; its own words are the error when it fails."""
-    command = [smi, f"--query-gpu={','.join(_SMI_FIELDS)}", "--format=csv,noheader,nounits"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_SMI_TIMEOUT_S, check=False)  # noqa: S603 (fixed words)
-    words = (done.stdout + done.stderr).strip()
-    if done.returncode and "No devices were found" not in words:
-        raise OSError(f"nvidia-smi exited {done.returncode}: {' '.join(words.split()) or 'without a word'}")
-    return done.stdout
-
-
-def _driver_files(root: Path) -> tuple[str | None, list[dict[str, Any]]]:
-    """What the driver shows in ``proc`` where ``nvidia-smi`` is missing."""
-    version = root / "proc/driver/nvidia/version"
-    if not version.exists():
-        return None, []
-    gpus = []
-    for index, file in enumerate(sorted((root / "proc/driver/nvidia/gpus").glob("*/information"))):
-        pairs = (line.partition(":") for line in file.read_text().splitlines())
-        found = {name.strip(): value.strip() for name, _, value in pairs}
-        name = found.get("Model", "unknown model")
-        more = {"compute_capability": None, "memory_bytes": None, "uuid": found.get("GPU UUID")}
-        gpus.append({"index": index, "name": name, **more})
-    return version.read_text().splitlines()[0], gpus
-
-
-def _gpu_text(gpu: dict[str, Any]) -> str:
-    capability = gpu["compute_capability"]
-    memory = gpu["memory_bytes"]
-    parts = [str(gpu["name"]), f"compute capability {capability}" if capability else "", size_text(memory or 0)]
-    return ", ".join(part for part in (parts if memory else parts[:2]) if part)

@@ -8,6 +8,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from typing import TYPE_CHECKING, Any
 
+from trtc.engines.gpu import survey_gpus
 from trtc.engines.registry import BACKENDS
 from trtc.tools.doctor_facts import Section
 
@@ -58,6 +59,8 @@ def backend_facts(backend: Backend) -> dict[str, Any]:
     if backend.needs and backend.installed:
         found, detail = try_import(backend.needs)
         usable = found is not None
+        if usable and backend.device and not survey_gpus().gpus:
+            usable, detail = False, f"{detail}; it builds here, and runs where there is a GPU"
     return {
         "name": backend.name,
         "target": backend.target,
@@ -115,4 +118,4 @@ def _backend_text(entry: dict[str, Any]) -> str:
     text = f"{entry['version']} " if entry["version"] else ""
     text += str(entry["detail"])
     text += "" if entry["computes"] else "; computes nothing, for tests of everything above it"
-    return text if entry["usable"] else f"{text}; {entry['install']}"
+    return text if entry["version"] or entry["usable"] else f"{text}; {entry['install']}"

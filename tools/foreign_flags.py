@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _NO_EFFECT = frozenset(
-    ["explicitBatch", "stronglyTyped", "useCudaGraph", "noDataTransfers", "useSpinWait", "separateProfileRun"]
+    [
+        *("explicitBatch", "stronglyTyped", "useCudaGraph", "noDataTransfers", "useSpinWait", "separateProfileRun"),
+        "noTF32",  # the default here: float32 stays float32
+    ]
 )
 """What trtc does anyway, or what has no meaning on its targets."""
 
@@ -27,21 +30,24 @@ _QUANTIZED = (
     "a model that holds QuantizeLinear and DequantizeLinear nodes is built as it is: quantize it first"
 )
 _LAYERS = "types of layers are part of the model (as in strongly typed networks); put Cast nodes into it"
-_TENSORRT = "it concerns TensorRT engines, and there is no TensorRT target yet ('trtc doctor' lists the targets)"
-_BENCH = "there is no bench command yet; 'trtc run BUNDLE --iterations N' prints the first and the median call"
+_TENSORRT = "trtc builds TensorRT engines without it, and has nothing in its place"
+_REFIT = "engines are not refitted; build again when weights change"
+_BENCH = "it belongs to measuring: 'trtc bench BUNDLE' takes it, or says what it has instead"
 
 REFUSED = {
-    **dict.fromkeys(["fp16", "bf16", "best", "noTF32"], _PRECISION),
+    **dict.fromkeys(["fp16", "bf16", "best"], _PRECISION),
     **dict.fromkeys(["int8", "fp8", "int4", "fp4", "calib", "calibProfile"], _QUANTIZED),
     **dict.fromkeys(
         ["precisionConstraints", "layerPrecisions", "layerOutputTypes", "inputIOFormats", "outputIOFormats"], _LAYERS
     ),
+    "refit": _REFIT,
+    "useProfile": "the session picks the profile of every request by itself; 'trtc run --json' says which",
+    "dumpOptimizationProfile": "'trtc inspect BUNDLE' shows the profiles",
+    "allocationStrategy": "the memory of contexts is planned by trtc, as with userManaged",
     **dict.fromkeys(
         (
-            *("workspace", "memPoolSize", "builderOptimizationLevel", "timingCacheFile", "versionCompatible", "vc"),
-            *("hardwareCompatibilityLevel", "stripWeights", "refit", "weightStreamingBudget", "sparsity"),
-            *("useDLACore", "allowGPUFallback", "layerDeviceTypes", "plugins", "staticPlugins", "dynamicPlugins"),
-            *("tacticSources", "useProfile", "allocationStrategy", "dumpOptimizationProfile", "device"),
+            *("weightStreamingBudget", "sparsity", "useDLACore", "allowGPUFallback", "layerDeviceTypes", "plugins"),
+            *("staticPlugins", "dynamicPlugins", "tacticSources"),
         ),
         _TENSORRT,
     ),

@@ -9,7 +9,8 @@ import click
 
 from trtc.engines.manifest_file import MANIFEST
 from trtc.profiles import UsageError
-from trtc.tools.output import Progress, print_json
+from trtc.tools.output import Progress, print_json, print_line
+from trtc.tools.report.files import require_page, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +35,9 @@ _MODEL_OPTIONS = {"runs": "--run", **_RUN_OPTIONS, "model_root": "--model-root"}
 )
 @click.option("--verify-digests", is_flag=True, help="Bundle: read every file and compare its SHA-256.")
 @click.option(
+    "--html", type=click.Path(path_type=Path), metavar="FILE.html", help="Bundle: write a page with pictures."
+)
+@click.option(
     "--json", "as_json", is_flag=True, help=f"Print one JSON object (schema {MODEL_SCHEMA} or {BUNDLE_SCHEMA})."
 )
 def inspect(path: Path, **given: Any) -> None:
@@ -52,7 +56,7 @@ def inspect(path: Path, **given: Any) -> None:
         _refuse(given, _MODEL_OPTIONS, "a bundle")
         _bundle(bundle, given)
     else:
-        _refuse(given, {"verify_digests": "--verify-digests"}, "a model")
+        _refuse(given, {"verify_digests": "--verify-digests", "html": "--html"}, "a model")
         if not given["runs"]:
             _refuse(given, _RUN_OPTIONS, "a model that is not run (add --run)")
         _model(path, given)
@@ -66,9 +70,16 @@ def _refuse(given: Mapping[str, Any], options: Mapping[str, str], what: str) -> 
 def _bundle(path: Path, given: Mapping[str, Any]) -> None:
     from trtc.tools.inspect_bundle import bundle_facts, show_bundle
 
+    require_page(given["html"])
     found = bundle_facts(path, verify_digests=given["verify_digests"])
+    if given["html"]:
+        from trtc.tools.inspect_page import inspect_page
+
+        write_text(given["html"], inspect_page(found).encode())
     if given["as_json"]:
         print_json(BUNDLE_SCHEMA, found.fields())
+    elif given["html"]:
+        print_line(f"page written to {given['html']}")
     else:
         show_bundle(found)
 

@@ -10,7 +10,9 @@ from trtc.engines.blobs import blobs_of, check_blobs
 from trtc.engines.bundle import bundle_size_bytes
 from trtc.engines.host import this_host
 from trtc.engines.manifest_file import read_manifest
-from trtc.runtime.verdicts import judge
+from trtc.profiles import HostError
+from trtc.runtime.choice import choose
+from trtc.runtime.verdicts import judge, needed_device_bytes
 from trtc.tools.claims import claim_text, rule_text
 from trtc.tools.output import (
     print_command,
@@ -43,6 +45,7 @@ class Memory:
         planned_bytes: of all slots.
         library_bytes: measured inside the library for the largest profile, for one call at a time.
         engine_bytes: files of the engine, which are mapped.
+        device_bytes: least memory of its GPU that it takes: its files and its largest profile; None without a GPU.
     """
 
     slots: int
@@ -50,6 +53,7 @@ class Memory:
     planned_bytes: int | None
     library_bytes: int | None
     engine_bytes: int
+    device_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,7 @@ class BundleFacts:
         chosen: name of the engine that would be loaded here; None when none fits.
         memory: of that engine, or of the first.
         digests_checked: whether every file was read and compared.
+        refused: why none would be loaded here; empty when one would.
     """
 
     path: Path
@@ -71,6 +76,7 @@ class BundleFacts:
     chosen: str | None
     memory: Memory
     digests_checked: bool
+    refused: str = ""
 
     def fields(self) -> dict[str, Any]:
         """The fields of the JSON object."""
@@ -97,11 +103,19 @@ def bundle_facts(path: Path, *, verify_digests: bool) -> BundleFacts:
     manifest = read_manifest(path)
     check_blobs(path, blobs_of(manifest).values(), digests=verify_digests)
     verdicts = tuple(judge(record, this_host()) for record in manifest.engines)
-    computing = [r for r in manifest.engines if r.backend != "null"] or list(manifest.engines)
-    fitting = [r.name for r, v in zip(manifest.engines, verdicts, strict=True) if v.fits and r in computing]
-    chosen = fitting[0] if fitting else None
+    chosen, refused = _chosen(manifest)
     record = next((r for r in manifest.engines if r.name == chosen), next(iter(manifest.engines), None))
-    return BundleFacts(path, manifest, verdicts, chosen, _memory(manifest, record), digests_checked=verify_digests)
+    return BundleFacts(
+        path, manifest, verdicts, chosen, _memory(manifest, record), digests_checked=verify_digests, refused=refused
+    )
+
+
+def _chosen(manifest: Manifest) -> tuple[str | None, str]:
+    """Return the engine that would be loaded here, or why none would."""
+    try:
+        return choose(manifest, this_host()).record.name, ""
+    except HostError as error:
+        return None, str(error)
 
 
 def _memory(manifest: Manifest, record: EngineRecord | None) -> Memory:
@@ -117,6 +131,7 @@ def _memory(manifest: Manifest, record: EngineRecord | None) -> Memory:
         planned_bytes=None if slot_bytes is None else slot_bytes * slots,
         library_bytes=max(scratch) if closed and scratch else None,
         engine_bytes=sum(blob.size_bytes for blob in record.files) if record is not None else 0,
+        device_bytes=needed_device_bytes(record) if record is not None and record.requirements.device else None,
     )
 
 
@@ -193,18 +208,30 @@ def _show_engines(found: BundleFacts) -> None:
     for record, verdict in zip(found.manifest.engines, found.verdicts, strict=True):
         size = size_text(sum(blob.size_bytes for blob in record.files))
         state = "chosen" if record.name == found.chosen else "fits" if verdict.fits else "NO"
-        rows.append((record.name, record.backend, size, state))
-    print_table("engines", ("engine", "backend", "size", "here"), rows)
+        rows.append((record.name, record.backend, size, _verified(record), state))
+    print_table("engines", ("engine", "backend", "size", "verified", "here"), rows)
+    if found.refused:
+        print_text(found.refused)
     for record, verdict in zip(found.manifest.engines, found.verdicts, strict=True):
-        print_text(f"{record.name}: {verdict.reason}; needs {_needs(record)}")
+        device = ""
+        if record.requirements.device:
+            device = f", {size_text(needed_device_bytes(record))} or more of device memory"
+        print_text(f"{record.name}: {verdict.reason}; needs {_needs(record)}{device}")
     print_line()
     show_verification(found.manifest.engines)
     print_line()
 
 
+def _verified(record: EngineRecord) -> str:
+    return "yes" if record.verified else "-" if record.backend == "null" else "not yet"
+
+
 def _needs(record: EngineRecord) -> str:
     needs = record.requirements
-    parts = [needs.system, needs.architecture, f"{needs.library} {needs.library_version}".strip(), *needs.cpu_features]
+    exactly = "exactly " if needs.exact_version else ""
+    library = f"{needs.library} {exactly}{needs.library_version}".strip() if needs.library else ""
+    device = " ".join([needs.device, "/".join(needs.compute_capabilities)]).strip()
+    parts = [needs.system, needs.architecture, library, device, *needs.cpu_features]
     return " ".join(part for part in parts if part) or "nothing"
 
 

@@ -162,6 +162,11 @@ class Progress:
             self._status.update(Text(printable(f"{text} ...")))
             self._status.start()
 
+    def detail(self, text: str) -> None:
+        """Say how far the stage is; a live line only, since it is no result."""
+        if self._status is not None:
+            self._status.update(Text(printable(f"{self._stage}: {text} ...")))
+
     def note(self, text: str) -> None:
         """Say something worth knowing."""
         self.notes.append(text)

@@ -104,6 +104,10 @@ class RunFacts(msgspec.Struct, frozen=True):
 @click.option("--save-outputs", type=click.Path(path_type=Path), metavar="FILE.npz", help="Write the results.")
 @click.option("--iterations", type=click.IntRange(1), default=1, show_default=True, help="Calls to make.")
 @click.option("--engine", default="auto", show_default=True, help="Engine of the bundle to load.")
+@click.option("--device", metavar="INDEX|UUID|cpu", help="GPU to run on, or cpu for none; what fits when left out.")
+@click.option(
+    "--fallback", type=click.Choice(["cpu"]), help="Run on the CPU where a GPU is there and cannot be used, not fail."
+)
 @click.option("--slots", type=click.IntRange(1), help="Calls that may run at once; as measured when left out.")
 @click.option("--threads", type=click.IntRange(1), help="Threads of one call; as measured when left out.")
 @click.option("--max-memory", type=MemorySize(), metavar="SIZE", help="Budget of planned memory: 512M, 2G, or MiB.")
@@ -128,7 +132,9 @@ def run(ctx: click.Context, /, bundle: Path | None, **given: Any) -> None:
         raise UsageError("--save-outputs with --all-profiles would keep the last profile only; run one set of sizes")
     with load(
         path,
+        device=given["device"],
         engine=given["engine"],
+        fallback=given["fallback"],
         slots=given["slots"],
         threads=given["threads"],
         max_memory_bytes=given["max_memory"],
@@ -220,7 +226,7 @@ def _run(
             f"{error}; the values were generated ({made}): give real ones with --inputs, "
             "or their range with --val-range INPUT:[LOW,HIGH]"
         ) from error
-    profile, run_sizes = _where_it_ran(session, request)
+    profile, run_sizes = ran_at(session, request.feeds, request.sizes)
     facts = RunFacts(
         sizes=request.sizes,
         profile=profile,
@@ -234,19 +240,26 @@ def _run(
     return facts, outputs
 
 
-def _where_it_ran(session: Session, request: Request) -> tuple[str | None, dict[str, int]]:
+def ran_at(session: Session, feeds: Mapping[str, Any], sizes: dict[str, int]) -> tuple[str | None, dict[str, int]]:
+    """Say in which profile and at which sizes a request ran; values outside of what padding was proved for run exact.
+
+    Args:
+        session: that ran it.
+        feeds: inputs by name.
+        sizes: of the symbols that the inputs show; the profile is None where one lacks.
+    """
     from trtc.runtime.guards import guards_of
 
     try:
-        found = session.explain(request.sizes)
+        found = session.explain(sizes)
     except RequestError:  # The request ran with inputs left out, so not every symbol has a size.
-        return None, request.sizes
+        return None, sizes
     guards = guards_of(session.manifest)
     exact = any(
         isinstance(value, np.ndarray) and name in guards and not guards[name].holds(value)
-        for name, value in request.feeds.items()
+        for name, value in feeds.items()
     )
-    return found.profile, request.sizes if exact else dict(found.run_sizes or {})
+    return found.profile, sizes if exact else dict(found.run_sizes or {})
 
 
 def _facts(name: str, value: Any) -> OutputFacts:

@@ -67,6 +67,8 @@ def shape_options(command: F) -> F:
 def model_options(command: F) -> F:
     """Add everything else that a build can be told."""
     from trtc.compiler.plan_options import MEASURE_S
+    from trtc.engines.target import KINDS
+    from trtc.tools.builder_options import builder_options
     from trtc.tools.defaults import DEFAULTS
 
     options = [
@@ -81,7 +83,8 @@ def model_options(command: F) -> F:
         ),
         click.option("--accept-padding-error", is_flag=True, help="Build although padding moves answers; recorded."),
         click.option("--target", "targets", multiple=True, default=DEFAULTS.targets, show_default=True,
-                     help="What to build for; repeat for several."),
+                     metavar="NAME[:smXX,...]", help=f"What to build for: {', '.join(k.name for k in KINDS)}; "
+                     "rtx takes compute capabilities, as in rtx:sm89,sm120. Repeat for several."),
         click.option("--samples", multiple=True, type=click.Path(path_type=Path),
                      help="Real inputs: .npz files, or a folder of them."),
         _repeated("--val-range", "val_ranges", metavar="INPUT:[LOW,HIGH]", text="Values that an input takes."),
@@ -102,6 +105,7 @@ def model_options(command: F) -> F:
                      help="Folder that external data may lie in."),
         click.option("--threads", type=click.IntRange(0), default=DEFAULTS.threads, show_default=True,
                      help="Threads of the compiler; 0 for all that this process may use."),
+        *builder_options(),
         click.option("--no-cache", is_flag=True, help="Neither look in the build cache nor keep the build there."),
     ]  # fmt: skip
     return _with(command, options)
@@ -130,6 +134,7 @@ def options_from(ctx: click.Context, given: dict[str, Any]) -> BuildOptions:
     """
     from trtc.compiler.options import BuildOptions
     from trtc.compiler.plan_options import MEASURE_S
+    from trtc.tools.builder_options import builder_from
 
     plan = plan_options_from(given)
     if given["measure_s"] is None:
@@ -153,4 +158,4 @@ def options_from(ctx: click.Context, given: dict[str, Any]) -> BuildOptions:
     names = ("pads", "fills", "derives", "accept_padding_error", "targets", "samples", "val_ranges", "atol", "rtol",
              "seed", "mode", "measure_s", "verify_s", "model_root", "threads")  # fmt: skip
     taken = {name: given[name] for name in names}
-    return BuildOptions(shapes=shapes, use_cache=not given["no_cache"], plan=plan, **taken)
+    return BuildOptions(shapes=shapes, use_cache=not given["no_cache"], plan=plan, builder=builder_from(given), **taken)

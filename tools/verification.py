@@ -28,8 +28,21 @@ def show_verification(records: Sequence[EngineRecord]) -> None:
             print_table(f"verification of engine {record.name}", COLUMNS, rows)
         if references := dict.fromkeys(v.reference for v in record.verification if v.ran):
             print_text(f"compared with {' and with '.join(references)}; the worst is shown")
+        if unshown := unverified_text(record):
+            print_text(f"engine {record.name}: {unshown}")
+            continue
         for text in dict.fromkeys(_why(v) for v in record.verification if not (v.ran and v.passed)):
             print_text(text)
+
+
+def unverified_text(record: EngineRecord) -> str:
+    """Say that nothing was shown about an engine, why, and what to do; empty where something was."""
+    if record.verified or any(v.ran for v in record.verification):
+        return ""
+    why = next((v.detail for v in record.verification if v.detail), "")
+    if not why:
+        return ""
+    return f"built, not verified: {why}; run `trtc verify` where it can run"
 
 
 def _result(results: Sequence[Verification]) -> tuple[object, ...]:

@@ -29,6 +29,7 @@ SCHEMA = "trtc.verify/1"
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--model", required=True, type=click.Path(path_type=Path), help="The model that it was built from.")
 @click.option("--engine", "engines", multiple=True, help="Verify this engine only; repeat for several.")
+@click.option("--device", default="", metavar="INDEX|UUID", help="GPU to run on; the first that fits when left out.")
 @click.option("--samples", multiple=True, type=click.Path(path_type=Path), help="Real inputs: .npz files or folders.")
 @click.option(
     "--val-range", multiple=True, metavar="INPUT:[LOW,HIGH]", help="Values that an input takes; as built when left out."
@@ -59,7 +60,7 @@ def verify(bundle: Path, model: Path, **given: Any) -> None:
     from trtc.compiler.reverify import Candidate, ReverifyOptions, reverify
 
     manifest = read_manifest(bundle)
-    unfit = _unfit(manifest, given["engines"])
+    unfit, devices = _unfit(manifest, given["engines"], given["device"])
     options = ReverifyOptions(
         samples=given["samples"],
         val_ranges=given["val_range"] or recorded_val_ranges(manifest),
@@ -68,6 +69,7 @@ def verify(bundle: Path, model: Path, **given: Any) -> None:
         seed=given["seed"],
         verify_s=given["verify_seconds"],
         threads=given["threads"] or this_host().threads,
+        devices=devices,
     )
     progress = Progress(quiet=given["quiet"] or given["as_json"])
     with tempfile.TemporaryDirectory(prefix="trtc-verify-") as work:
@@ -89,8 +91,12 @@ def verify(bundle: Path, model: Path, **given: Any) -> None:
     _conclude(found)
 
 
-def _unfit(manifest: Manifest, wanted: tuple[str, ...]) -> dict[str, str]:
-    """Say why engines cannot run here, or are not to; that one was never verified is no reason here."""
+def _unfit(manifest: Manifest, wanted: tuple[str, ...], device: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Say why engines cannot run here, or are not to, and on which GPU the others run.
+
+    That an engine was never verified is no reason here.
+    """
+    from trtc.engines.gpu import choose_gpu, survey_gpus
     from trtc.profiles import UsageError, unknown_name
     from trtc.runtime.verdicts import judge
 
@@ -98,14 +104,18 @@ def _unfit(manifest: Manifest, wanted: tuple[str, ...]) -> dict[str, str]:
     for name in wanted:
         if name not in names:
             raise UsageError(f"--engine: {unknown_name('engine', name, names)}")
-    unfit = {}
+    if device:
+        choose_gpu(device, survey_gpus())
+    unfit, devices = {}, {}
     for record in manifest.engines:
-        verdict = judge(msgspec.structs.replace(record, verified=True), this_host())
+        verdict = judge(msgspec.structs.replace(record, verified=True), this_host(), device)
         if wanted and record.name not in wanted:
             unfit[record.name] = "not asked for"
         elif not verdict.fits:
             unfit[record.name] = verdict.reason
-    return unfit
+        elif verdict.device:
+            devices[record.name] = verdict.device
+    return unfit, devices
 
 
 def _write(bundle: Path, found: Reverified) -> None:
@@ -117,7 +127,9 @@ def _write(bundle: Path, found: Reverified) -> None:
 def _conclude(found: Reverified) -> None:
     """Fail when an engine that ran does not agree, or none ran at all."""
     failed = [
-        f"engine {outcome.record.name}: {outcome.reason}" for outcome in found.engines if outcome.ran and outcome.reason
+        f"engine {outcome.record.name}: {outcome.reason}"
+        for outcome in found.engines
+        if (outcome.ran and outcome.reason) or outcome.broken
     ]
     if failed:
         raise CheckError("; ".join(failed))

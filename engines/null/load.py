@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trtc.engines.memory import array_at
+from trtc.engines.protocol import HOST_TRAITS
 from trtc.engines.signature import numpy_dtype
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class NullCall:
 class NullEngine:
     """Prepares calls that compute nothing."""
 
+    traits = HOST_TRAITS
+
     def __init__(self, signature: Signature) -> None:
         self._specs = {spec.name: spec for spec in signature.outputs}
 
@@ -58,6 +61,13 @@ class NullEngine:
 
     def close(self) -> None:
         """Do nothing: nothing was opened."""
+
+    def reserve(self, calls: int) -> None:
+        """Do nothing: a call needs its slot only."""
+        del calls
+
+    def device_stats(self) -> None:
+        """Return nothing: nothing lies on a device."""
 
 
 def load_engine(opening: Opening) -> NullEngine:

@@ -1,8 +1,11 @@
-"""Build for ONNX Runtime on the CPU: optimise once, keep the optimised graph and its packed weights.
+"""Build for ONNX Runtime. On the CPU: optimise once, keep the optimised graph and its packed weights.
 
-The engine is a plain ``.onnx`` file with its weights beside it, so that any ONNX Runtime of the same version opens
+That engine is a plain ``.onnx`` file with its weights beside it, so that any ONNX Runtime of the same version opens
 it, and loading neither optimises nor packs: weights are mapped from the file. Layout and packing follow the
 processor's features, which therefore become requirements.
+
+For a GPU the engine is the canonical model: what ONNX Runtime fuses depends on the provider, so it optimises when it
+opens the engine, where the provider is. An optimised graph of the CPU would hold operators that no GPU provider has.
 """
 
 from __future__ import annotations
@@ -17,7 +20,9 @@ from trtc.engines.build import BuiltEngine
 from trtc.engines.host import this_host
 from trtc.engines.manifest import Requirements
 from trtc.engines.onnxruntime import onnxruntime
+from trtc.engines.onnxruntime.canonical import build_for_gpu, graphs_of
 from trtc.engines.onnxruntime.errors import ORT_ERRORS, engine_error
+from trtc.engines.onnxruntime.providers import wanted_provider
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,12 +59,15 @@ _WAYS = (
 
 
 def build_engine(request: EngineRequest) -> BuiltEngine:
-    """Optimise the model for this processor.
+    """Optimise the model for this processor, or keep it for a GPU.
 
     Raises:
         EngineError: when ONNX Runtime refuses the model.
     """
+    provider = wanted_provider(request.target.options)
     source = _source(request)
+    if provider != "cpu":
+        return build_for_gpu(source, request, provider)
     for way in _WAYS:
         try:
             graph = _optimise(source, request, way)
@@ -145,7 +153,7 @@ def _as_blobs(graph: Path, *, packed: bool) -> BuiltEngine:
         with weights.open("rb") as stream:
             name = hashlib.file_digest(stream, "sha256").hexdigest() + ".weights"
         files[f"blobs/{name}"] = weights.rename(weights.with_name(name))
-        for graph_proto in _graphs(proto.graph):
+        for graph_proto in graphs_of(proto.graph):
             for tensor in graph_proto.initializer:
                 for entry in tensor.external_data:
                     if entry.key == "location":
@@ -165,13 +173,3 @@ def _as_blobs(graph: Path, *, packed: bool) -> BuiltEngine:
         cpu_features=host.cpu_features,
     )
     return BuiltEngine(entry, files, needs, "model", {"packed_weights": str(packed).lower()})
-
-
-def _graphs(graph: onnx.GraphProto) -> list[onnx.GraphProto]:
-    """Return a graph and all graphs inside its nodes."""
-    found = [graph]
-    for node in graph.node:
-        for attribute in node.attribute:
-            inner = [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else list(attribute.graphs)
-            found += [deep for each in inner for deep in _graphs(each)]
-    return found

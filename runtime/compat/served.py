@@ -97,7 +97,7 @@ def open_served(bundle: KnownBundle, model: object, file_sha256: str, demands: D
     try:
         # One call at a time gets all processors, as in ONNX Runtime: how many at once a program makes is not known.
         threads = demands.threads or this_host().threads
-        session = load(bundle.path, threads=threads, spinning=demands.spinning)
+        session = load(bundle.path, device="cpu", threads=threads, spinning=demands.spinning)
     finally:
         loading.now = False
     manifest = session.manifest

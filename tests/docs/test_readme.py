@@ -51,8 +51,21 @@ def test_the_tour_builds_without_options_and_says_how_to_get_buckets(tour):
     assert "hint:" in tour["plain"]
 
 
+def test_the_tour_builds_an_engine_for_gpus_and_says_that_it_waits_for_one(tour):
+    assert "engine cpu" in tour["gpu"]
+    assert "engine rtx:sm89,sm120" in tour["gpu"]
+    assert "trtc verify gpu.trtc" in tour["gpu"]
+
+
 def test_the_tour_runs_the_bundle(tour):
     assert "461" in tour["use"]
+
+
+def test_the_tour_compares_every_profile_exact_and_padded(tour):
+    assert "DIFFERS" not in tour["compare"]
+    rows = {tuple(line.split()[:2]) for line in tour["compare"].splitlines()}
+    assert {(f"p{i}", mode) for i in range(3) for mode in ("exact", "bucket")} <= rows
+    assert "Passed: 1/1 iterations" in tour["compare"]
 
 
 def test_the_python_of_the_tour_prints_the_shape_of_a_sentence(tour):
@@ -65,7 +78,15 @@ def test_the_tour_plans_for_what_it_recorded_and_builds_exactly_that(tour):
     assert "planned.trtc" in tour["plan"]
 
 
-PAGES = ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/cli.md", "docs/planning.md"]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/architecture.md",
+    "docs/benchmarking.md",
+    "docs/binary.md",
+    "docs/cli.md",
+    "docs/planning.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

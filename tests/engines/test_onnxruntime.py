@@ -269,8 +269,9 @@ def test_an_engine_that_was_closed_prepares_nothing(double):
 def test_an_output_that_the_model_does_not_have_is_an_error_of_ours(double):
     engine, signature = double
     layout = plan_layout(Signature(signature.inputs, (TensorSpec("nope", "float", ("n",)),)), {"n": 1})
+    call = engine.prepare(layout, host_slot(layout.size_bytes))
     with pytest.raises(EngineError, match="ONNX Runtime says"):
-        engine.prepare(layout, host_slot(layout.size_bytes)).enqueue()
+        call.enqueue()
 
 
 def test_a_call_is_bound_when_everything_has_a_place_and_late_otherwise(double):

@@ -103,7 +103,14 @@ def test_the_demo_proves_compares_and_refuses(run_example):
 
 
 @pytest.mark.parametrize(
-    "name", ["01_encode_sentences.py", "02_read_text_lines.py", "03_plan_from_traffic.py", "demo.py"]
+    "name",
+    [
+        "01_encode_sentences.py",
+        "02_read_text_lines.py",
+        "03_plan_from_traffic.py",
+        "04_benchmark_against_onnxruntime.py",
+        "demo.py",
+    ],
 )
 def test_each_example_explains_itself(run_example, name):
     done = run_example.plain(name, "--help")
@@ -118,3 +125,15 @@ def test_an_unmodified_program_labels_files_alike_on_a_bundle_of_its_own_traffic
     assert labels["inputs.py"] == "python"
     assert "labels are the same" in output
     assert re.search(r"\n[1-9]\d* calls by the bundle, 0 left to ONNX Runtime;", output)
+
+
+@pytest.mark.usefixtures("minilm_path", "minilm_tokenizer_path")
+def test_a_bundle_is_measured_beside_onnx_runtime_on_the_same_work(run_example):
+    output = run_example("04_benchmark_against_onnxruntime.py")
+    assert "the answers are the same within tolerance" in output
+    sides = {row[0]: int(row[1]) for row in rows_under(output, "side") if row[1].isdigit()}
+    assert sides["trtc"] == sides["ONNX Runtime"] >= 20
+    ratio, low, high = map(float, re.search(r"ratio ([\d.]+), between ([\d.]+) and ([\d.]+)", output).groups())
+    assert 0 < low <= ratio <= high
+    waits = {row[0]: row[1:] for row in rows_under(output.partition("independent users")[2], "side")}
+    assert int(waits["open loop: the wait"][0]) >= 20

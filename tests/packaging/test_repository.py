@@ -62,7 +62,9 @@ def test_every_make_target_that_a_page_names_exists(repository, page):
     assert set(named) <= set(targets)
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "check", "bench", "conformance", "fuzz", "soak"])
+@pytest.mark.parametrize(
+    "target", ["demo", "test", "check", "bench", "conformance", "fuzz", "soak", "binary", "test-binary"]
+)
 def test_contributors_are_told_about_every_target(repository, target):
     assert f"make {target}" in (repository / "CONTRIBUTING.md").read_text()
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trtc.profiles import CheckError, Range, UsageError
+from trtc.profiles import CheckError, Range, UsageError, corners
 from trtc.profiles.cost import CostModel, element_cost
 from trtc.profiles.evaluation import evaluate_ladder
 from trtc.profiles.plan_values import ArenaBudget, Budget
@@ -63,15 +63,23 @@ def test_the_same_request_gives_the_same_plan():
     assert first == second
 
 
-def test_a_thinned_grid_still_covers_and_says_how_good_it_may_be():
+@pytest.mark.parametrize("rare", ["cover", "catch_all"])
+def test_a_thinned_grid_still_covers_and_says_how_good_it_may_be(rare, monkeypatch):
+    monkeypatch.setattr(corners, "MOST_PAIRS", 20_000)
+    monkeypatch.setattr(corners, "_THINNED_CORNERS", 100)
     rng = np.random.default_rng(5)
-    sizes = np.minimum(rng.lognormal(4, 0.8, (2500, 2)).astype(int) + 1, 2000)
+    sizes = np.minimum(rng.lognormal(4, 0.8, (700, 2)).astype(int) + 1, 600)
     traffic = traffic_from_rows(("batch", "seq"), sizes)
-    result = plan_ladder(traffic, element_cost(("batch", "seq")), PlanRequest(max_profiles=2, padded=BOTH, within=0.0))
+    limits = {symbol: Range(1, 700, 700) for symbol in BOTH}
+    request = PlanRequest(max_profiles=6, padded=BOTH, limits=limits, rare=rare, within=0.0)
+    result = plan_ladder(traffic, element_cost(("batch", "seq")), request)
+    assert [point.profiles for point in result.curve] == [1, 2, 3, 4, 5, 6]
+    assert all(a.expected_s >= b.expected_s for a, b in pairwise(result.curve))
     assert not result.point.proven
     assert 0 < result.point.gap < 0.5
     assert any("not proven optimal" in note for note in result.notes)
     assert evaluate_ladder(result.ladder, traffic, element_cost(("batch", "seq")), BOTH).refused == 0.0
+    assert (str(result.ladder.profiles[-1]) == "p5: batch 1..700, seq 1..700") == (rare == "catch_all")
 
 
 def test_ten_thousand_sizes_are_planned_exactly():

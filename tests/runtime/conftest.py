@@ -1,9 +1,15 @@
-"""Small models as bundles, built with the real backend or with the null one, and plain ONNX Runtime beside them."""
+"""Small models as bundles, built with the real backends or with the null one, and plain ONNX Runtime beside them.
+
+Every test that makes a bundle runs twice: on the CPU, and on TensorRT for RTX. There the engine is really built, and
+run by the simulator. The tests in ``CPU_ONLY`` do not run there; each says why.
+"""
 
 from __future__ import annotations
 
+import gc
 import hashlib
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +18,9 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from trtc.engines.build import EngineRequest
+from simulator import BuiltModel, EngineStore, Machine
+from simulator.cpu_only import CPU_ONLY
+from trtc.engines.build import EngineRequest, ValueBounds
 from trtc.engines.bundle import write_bundle
 from trtc.engines.manifest import (
     BlobFile,
@@ -27,15 +35,26 @@ from trtc.engines.manifest import (
 )
 from trtc.engines.registry import backend_named
 from trtc.engines.signature import Signature, TensorSpec
+from trtc.engines.target import parse_target
+from trtc.engines.tensorrt.worker import build_here
 from trtc.profiles import Ladder, Profile, Range
 from trtc.runtime import Arena, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
+    from trtc.engines.build import BuiltEngine
     from trtc.profiles import Derived, PadRule
     from trtc.runtime import Session
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what makes bundles on both targets, unless ``CPU_ONLY`` says otherwise."""
+    if "engine_kind" in metafunc.fixturenames:
+        name = metafunc.function.__name__
+        cpu_only = {Path(str(metafunc.definition.path)).name, name} & CPU_ONLY.keys()
+        kinds = ["cpu"] if cpu_only else getattr(metafunc.module, "ENGINE_KINDS", ["cpu", "rtx"])
+        metafunc.parametrize("engine_kind", kinds, indirect=True, scope="session")
 
 
 def value(name: str, dims: tuple[str | int | None, ...] | None, dtype: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:
@@ -81,7 +100,9 @@ class Recipe:
     unused: frozenset[str] = frozenset()
     outputs: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     backend: str = "onnxruntime"
+    target: str = "cpu"
     engine: dict[str, Any] = field(default_factory=dict)
+    shape_values: tuple[dict[str, ValueBounds], ...] = ()
     slots: int = 2
     threads: int = 1
 
@@ -101,26 +122,38 @@ class Recipe:
         return Ladder(tuple(named))
 
 
-def write(path: Path, work: Path, recipe: Recipe) -> Path:
+def build(work: Path, recipe: Recipe) -> BuiltEngine:
     work.mkdir(parents=True, exist_ok=True)
     (work / "engine").mkdir()
     (work / "model.onnx").write_bytes(recipe.model.SerializeToString())
+    request = EngineRequest(
+        work / "model.onnx",
+        work / "engine",
+        recipe.signature(),
+        recipe.ladder(),
+        target=parse_target(recipe.target),
+        shape_values=recipe.shape_values,
+    )
+    built: BuiltEngine = backend_named(recipe.backend).build_module().build_engine(request)
+    return built
+
+
+def write(path: Path, recipe: Recipe, built: BuiltEngine) -> Path:
     signature, ladder = recipe.signature(), recipe.ladder()
-    request = EngineRequest(work / "model.onnx", work / "engine", signature, ladder, 1)
-    built = backend_named(recipe.backend).build_module().build_engine(request)
     files = tuple(
         BlobFile(path=name, size_bytes=p.stat().st_size, sha256=hashlib.sha256(p.read_bytes()).hexdigest())
         for name, p in built.files.items()
     )
     record = {
-        "name": "cpu",
+        "name": recipe.target,
         "backend": recipe.backend,
-        "target": "cpu",
+        "target": recipe.target,
         "precision": built.precision,
         "entry": built.entry,
         "files": files,
         "requirements": built.requirements,
         "verified": True,
+        "options": built.options,
         **recipe.engine,
     }
     evidence = tuple(
@@ -151,14 +184,96 @@ def write(path: Path, work: Path, recipe: Recipe) -> Path:
 
 
 @pytest.fixture(scope="session")
-def make_bundle(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Build a bundle: ``make_bundle(model, profiles=({"batch": (1, 4)},), mode="bucket", padding=(...))``."""
+def engine_kind(request: pytest.FixtureRequest) -> str:
+    """The target that bundles are built for: ``cpu`` or ``rtx``."""
+    return getattr(request, "param", "cpu")
+
+
+@pytest.fixture(scope="session")
+def engine_store() -> EngineStore:
+    """What the simulator can run: everything that ``make_bundle`` built for it."""
+    return EngineStore()
+
+
+@pytest.fixture(autouse=True)
+def machine(request: pytest.FixtureRequest, engine_store: EngineStore) -> Iterator[Machine | None]:
+    """The simulated machine of a test that runs on ``rtx``; every test must leave it empty."""
+    if "engine_kind" not in request.fixturenames or request.getfixturevalue("engine_kind") != "rtx":
+        yield None
+        return
+    import tensorrt_rtx
+
+    simulated = Machine(tensorrt_rtx, engine_store)
+    with pytest.MonkeyPatch.context() as patch:
+        simulated.install(patch)
+        yield simulated
+        gc.collect()
+        simulated.leave()
+
+
+@pytest.fixture(scope="session")
+def make_bundle(
+    engine_kind: str, engine_store: EngineStore, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Path]:
+    """Build a bundle: ``make_bundle(model, profiles=({"batch": (1, 4)},), mode="bucket", padding=(...))``.
+
+    Engines are built once: tests that differ in other things share them.
+    """
+    engines: dict[Any, BuiltEngine] = {}
+
+    def built_for_rtx(recipe: Recipe, work: Path) -> BuiltEngine:
+        data = recipe.model.SerializeToString()
+        key = (data, repr(recipe.profiles), repr(recipe.signature()), repr(recipe.shape_values))
+        if key not in engines:
+            with pytest.MonkeyPatch.context() as patch:  # the real builder, in this process: that is faster
+                patch.setattr("trtc.engines.tensorrt.build.run_job", lambda job, _, tell: build_here(job, tell))
+                built = engines[key] = build(work, recipe)
+            engine_store.add(built.files[built.entry].read_bytes(), built_model(recipe, built))
+        return engines[key]
 
     def make(model: onnx.ModelProto, **options: Any) -> Path:
         folder = tmp_path_factory.mktemp("bundle")
-        return write(folder / "model.trtc", folder / "work", Recipe(model, **options))
+        recipe = Recipe(model, **options)
+        if engine_kind == "rtx":
+            recipe = replace(recipe, backend="tensorrt_rtx", target="rtx:sm89", profiles=closed(recipe.profiles))
+            built = built_for_rtx(recipe, folder / "work")
+        else:
+            built = build(folder / "work", recipe)
+        return write(folder / "model.trtc", recipe, built)
 
     return make
+
+
+CLOSED = 16
+"""Where a range is open for the CPU, it ends here for a target that needs ranges."""
+
+
+def closed(profiles: tuple[dict[str, tuple[int, int | None]], ...]) -> tuple[dict[str, tuple[int, int | None]], ...]:
+    return tuple(
+        {symbol: (low, CLOSED if high is None else high) for symbol, (low, high) in ranges.items()}
+        for ranges in profiles
+    )
+
+
+def built_model(recipe: Recipe, built: BuiltEngine) -> BuiltModel:
+    """Tell the simulator what was built, in terms of the model and the ranges only."""
+    used = [spec for spec in recipe.signature().inputs if spec.used]
+
+    def shape(dims: tuple[Any, ...], profile: Profile, end: str) -> tuple[int, ...]:
+        return tuple(d if isinstance(d, int) else getattr(profile.ranges[d], end) for d in dims)
+
+    model = onnx.ModelProto()
+    model.CopyFrom(recipe.model)
+    kept = [value for value in model.graph.input if value.name in {spec.name for spec in used}]
+    del model.graph.input[:]
+    model.graph.input.extend(kept)
+    return BuiltModel(
+        model.SerializeToString(),
+        tuple(
+            {s.name: (shape(s.dims, p, "min"), shape(s.dims, p, "max")) for s in used} for p in recipe.ladder().profiles
+        ),
+        frozenset(built.options.get("shape_inputs", "").split()),
+    )
 
 
 @pytest.fixture

@@ -263,3 +263,11 @@ def test_what_a_caller_writes_into_a_view_reaches_no_other_call(session):
         views["y"][...] = 99
     for _ in range(3):
         assert (session.run(feeds(1))["y"] == 2).all()
+
+
+def test_views_on_a_device_are_refused_where_the_engine_has_none(make_bundle, double_model):
+    from trtc.runtime import UsageError, load
+
+    session = load(make_bundle(double_model, profiles=PROFILES), slots=1, arena=Arena())
+    with session, pytest.raises(UsageError, match="engine cpu of this session computes on no device of its own"):
+        session.borrow(feeds(1), device=True)

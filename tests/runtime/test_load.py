@@ -15,8 +15,9 @@ from trtc.engines.host import this_host
 from trtc.engines.manifest import Execution, Requirements
 from trtc.engines.signature import Signature
 from trtc.runtime import BundleError, HostError, MemoryBudgetError, RequestError, UsageError, load
+from trtc.runtime.choice import Wish, choose
 from trtc.runtime.loader import _execution
-from trtc.runtime.verdicts import choose, judge
+from trtc.runtime.verdicts import judge
 
 F = np.float32
 FEEDS = {"x": np.ones((2, 4), F)}
@@ -156,15 +157,15 @@ def test_auto_passes_over_what_does_not_fit_and_never_takes_the_null_engine(mani
     foreign = make(**{**_fields(good), "name": "gpu", "requirements": Requirements(system="Plan9")})
     empty = make(**{**_fields(good), "name": "null", "backend": "null", "requirements": Requirements()})
     many = type(manifest)(**{**_fields(manifest), "engines": (empty, foreign, good)})
-    record, verdicts = choose(many, this_host())
-    assert record.name == "cpu"
-    assert [verdict.fits for verdict in verdicts] == [True, False, True]
-    assert choose(many, this_host(), "null")[0].name == "null"
+    choice = choose(many, this_host())
+    assert choice.record.name == "cpu"
+    assert [verdict.fits for verdict in choice.verdicts] == [True, False, True]
+    assert choose(many, this_host(), Wish("null")).record.name == "null"
     without = type(manifest)(**{**_fields(manifest), "engines": (empty, foreign)})
     with pytest.raises(HostError, match="gpu: it was built for Plan9"):
         choose(without, this_host())
     only = type(manifest)(**{**_fields(manifest), "engines": (empty,)})
-    assert choose(only, this_host())[0].name == "null"
+    assert choose(only, this_host()).record.name == "null"
 
 
 @pytest.mark.parametrize("how", ["flip", "halve", "empty", "delete", "text"])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 VARIANTS = 3
+AT_ONCE_CALLS = 50
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,23 @@ class Served:
         """Return the session in force, waiting for a reload that is going on."""
         with self._lock:
             return self.session
+
+    def warm(self) -> None:
+        """Run every request in every slot, and the largest in all slots at once: what is kept once is kept then."""
+        for request in self.requests:
+            with ExitStack() as held:
+                for _ in range(self._slots):
+                    held.enter_context(self.session.borrow(request.feeds))
+
+        def together() -> None:
+            for _ in range(AT_ONCE_CALLS):
+                self.session.run(self.requests[-1].feeds)
+
+        threads = [Thread(target=together) for _ in range(self._slots)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
     def _load(self) -> Session:
         self.loads += 1

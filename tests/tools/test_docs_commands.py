@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _EXIT = re.compile(r"\s*# exit (\d+)$")
@@ -34,9 +31,39 @@ def prepared(encoder: Path, good_request: Path, tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.usefixtures("prepared")
+def test_the_commands_on_comparing_run_in_order(trtc, built, built_open, repository):
+    shutil.copytree(built, "model.trtc")
+    shutil.copytree(built_open, "exact.trtc")
+    Path("sizes.jsonl").write_text('{"batch": 1, "seq": 5, "count": 3}\n{"batch": 2, "seq": 12}\n')
+    for line, code in commands(repository / "docs" / "comparing.md"):
+        said = trtc(*shlex.split(line)[1:])
+        assert said.code == code, f"{line}: {said.err}"
+
+
+@pytest.mark.usefixtures("prepared")
+def test_the_python_on_comparing_runs(repository, capsys):
+    (text,) = re.findall(
+        r"^```python\n(.*?)^```", (repository / "docs" / "comparing.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    exec(compile(text, "docs/comparing.md", "exec"), {})  # noqa: S102 (our own page)
+    assert capsys.readouterr().out.splitlines()[-1] == "True"
+
+
+@pytest.mark.usefixtures("prepared")
 def test_the_commands_of_the_page_run_in_order(trtc, repository):
     listed = commands(repository / "docs" / "cli.md")
-    assert {line.split()[1] for line, _ in listed} == {"build", "plan", "run", "inspect", "verify", "check", "doctor"}
+    assert {line.split()[1] for line, _ in listed} == {
+        "build",
+        "plan",
+        "run",
+        "bench",
+        "inspect",
+        "verify",
+        "compare",
+        "diff",
+        "check",
+        "doctor",
+    }
     for line, code in listed:
         program, *words = shlex.split(line)
         assert program == "trtc"

@@ -4,31 +4,35 @@ from __future__ import annotations
 
 import io
 import json
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from trtc.engines.gpu import Gpu, GpuSurvey
 from trtc.engines.registry import Backend
 from trtc.profiles import HostError
 from trtc.tools import doctor as command
 from trtc.tools.doctor_facts import (
     Section,
     cache_section,
-    gpu_section,
     huge_page_section,
     memory_section,
     numa_section,
-    parse_smi,
     size_text,
 )
+from trtc.tools.doctor_gpu import gpu_section
 from trtc.tools.doctor_libraries import backend_section, overlaps, try_import
+from trtc.tools.doctor_smi import parse_smi
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 SMI = "0, NVIDIA H200, 9.0, 143771, 570.86.15, GPU-1\n1, NVIDIA L4, 8.9, [N/A], 570.86.15, GPU-2\n"
+NO_GPU = GpuSurvey(reason="no NVIDIA driver: none here")
+SEEN = GpuSurvey((Gpu(0, "GPU-1", "NVIDIA H200", "sm90", 2**37, "580.65.06", "13.0"),))
 NEEDS_NOTHING = Backend("own", "trtc.engines.null", "", "", "own")
 MISSING = Backend("missing", "trtc.engines.null", "no_such_library", "pip install 'no-such-library'", "cpu")
 
@@ -40,6 +44,11 @@ def run(*arguments: str) -> Any:
 def backends(monkeypatch: pytest.MonkeyPatch, *found: Backend) -> None:
     monkeypatch.setitem(command.PROBES, "backends", lambda: backend_section(found))
     monkeypatch.setattr(command, "BACKENDS", found)
+
+
+def look(root: Path, environ: dict[str, str]) -> Section:
+    """Look for GPUs where NVIDIA's management library is not there, whatever this machine has."""
+    return gpu_section(root, environ, SimpleNamespace(), lambda: NO_GPU)
 
 
 @pytest.fixture
@@ -55,7 +64,8 @@ def smi(tmp_path: Path):
     return install
 
 
-def test_the_report_has_the_documented_keys():
+def test_the_report_has_the_documented_keys(monkeypatch):
+    backends(monkeypatch, NEEDS_NOTHING)
     report = json.loads(run("--json").stdout)
     assert list(report) == ["schema", "trtc", "ok", "hints", *command.PROBES]
     assert report["schema"] == "trtc.doctor/1"
@@ -92,6 +102,7 @@ def test_a_probe_that_fails_is_unknown_with_its_reason_and_the_others_go_on(monk
     def broken() -> Section:
         raise PermissionError(13, "Permission denied", "/proc/x")
 
+    backends(monkeypatch, NEEDS_NOTHING)
     monkeypatch.setitem(command.PROBES, name, broken)
     report = json.loads(run("--json").stdout)
     assert report[name] == {"unknown": "PermissionError: [Errno 13] Permission denied: '/proc/x'"}
@@ -99,6 +110,7 @@ def test_a_probe_that_fails_is_unknown_with_its_reason_and_the_others_go_on(monk
 
 
 def test_without_a_terminal_each_fact_is_one_plain_line(monkeypatch):
+    backends(monkeypatch, NEEDS_NOTHING)
     monkeypatch.setenv("COLUMNS", "20")
     lines = run().stdout.splitlines()
     assert any(line.startswith("host: threads: ") for line in lines)
@@ -145,7 +157,7 @@ def test_memory_that_cannot_be_read_is_unknown(tmp_path):
 
 
 def test_gpus_are_read_from_the_drivers_tool(smi, tmp_path):
-    section = gpu_section(tmp_path, smi(f"printf '%s' '{SMI}'"))
+    section = look(tmp_path, smi(f"printf '%s' '{SMI}'"))
     assert section.facts["driver"] == "570.86.15"
     assert [gpu["memory_bytes"] for gpu in section.facts["gpus"]] == [143771 * 2**20, None]
     assert section.lines[1] == ("gpu 0", "NVIDIA H200, compute capability 9.0, 140.4 GiB")
@@ -153,18 +165,20 @@ def test_gpus_are_read_from_the_drivers_tool(smi, tmp_path):
 
 
 def test_a_machine_without_gpus_is_fine(tmp_path):
-    section = gpu_section(tmp_path, {"PATH": str(tmp_path)})
-    assert section.facts == {"driver": None, "visible": None, "gpus": []}
+    section = look(tmp_path, {"PATH": str(tmp_path)})
+    assert (section.facts["driver"], section.facts["visible"], section.facts["gpus"]) == (None, None, [])
+    assert section.facts["cuda"] == {"gpus": [], "reason": "no NVIDIA driver: none here", "faulty": False}
+    assert section.lines[0] == ("gpus", "none that CUDA could use: no NVIDIA driver: none here")
     assert section.hints == ()
 
 
 def test_a_tool_that_finds_no_gpu_is_fine(smi, tmp_path):
-    assert gpu_section(tmp_path, smi("echo No devices were found; exit 6")).facts["gpus"] == []
+    assert look(tmp_path, smi("echo No devices were found; exit 6")).facts["gpus"] == []
 
 
 def test_a_tool_that_cannot_reach_its_driver_is_unknown_in_its_own_words(smi, tmp_path):
     environ = smi("echo NVIDIA-SMI has failed; exit 9")
-    section = command.examine(lambda: gpu_section(tmp_path, environ))
+    section = command.examine(lambda: look(tmp_path, environ))
     assert section.facts["unknown"] == "OSError: nvidia-smi exited 9: NVIDIA-SMI has failed"
 
 
@@ -173,10 +187,96 @@ def test_a_driver_without_its_tool_is_seen_and_hinted_at(tmp_path):
     (folder / "gpus/0000:01:00.0").mkdir(parents=True)
     (folder / "version").write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15\nGCC\n")
     (folder / "gpus/0000:01:00.0/information").write_text("Model: \t\t NVIDIA L4\nGPU UUID: \t GPU-9\n")
-    section = gpu_section(tmp_path, {"PATH": "", "CUDA_VISIBLE_DEVICES": ""})
+    section = look(tmp_path, {"PATH": "", "CUDA_VISIBLE_DEVICES": ""})
     assert section.facts["gpus"][0]["name"] == "NVIDIA L4"
     assert section.facts["visible"] == ""
     assert "--gpus all" in section.hints[0]
+
+
+def with_nvml(gpu_fakes, survey: GpuSurvey = SEEN, **answers: Any) -> Section:
+    return gpu_section(environ={}, nvml=gpu_fakes.FakeNvml(**answers), survey=lambda: survey)
+
+
+def test_a_healthy_gpu_is_shown_with_its_driver_and_needs_nothing(gpu_fakes):
+    section = with_nvml(gpu_fakes)
+    assert section.hints == ()
+    assert section.lines[:4] == (
+        ("driver", "580.65.06 (CUDA 13.0)"),
+        ("gpu 0", "NVIDIA H200, compute capability 9.0, 100.0 GiB"),
+        ("gpu 0 health", "90.0 GiB free, ECC on, persistence on, MIG off, 0 memory errors, clocks held by gpu idle"),
+        ("cuda device 0", "GPU-1 NVIDIA H200, sm90"),
+    )
+    (gpu,) = section.facts["gpus"]
+    assert {"index", "name", "compute_capability", "memory_bytes", "uuid", "mig_uuids", "health"} == set(gpu)
+    assert gpu["health"]["free_bytes"] == 90 * 2**30
+    assert gpu["health"]["slowed_by"] == ("EVENT_REASON_GPU_IDLE",)
+    json.dumps(section.facts)
+
+
+def reason(gpu_fakes, name: str) -> int:
+    return int(getattr(gpu_fakes.real_nvml.ClocksEventReasons, name))
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ({"device_get_total_ecc_errors": 2}, "GPU 0 (NVIDIA H200) had 2 memory errors beyond correction"),
+        ({"device_get_remapped_rows": (0, 1, 1, 0)}, "has memory that waits to be repaired; reset it when it is idle"),
+        ({"device_get_remapped_rows": (0, 1, 0, 1)}, "could not be repaired: take it out of service"),
+        ({"device_get_ecc_mode": (0, 0)}, "does not correct memory errors: as root, nvidia-smi -e 1 -i 0"),
+        ({"device_get_ecc_mode": (0, 1)}, "will correct memory errors after its next reset"),
+        ({"device_get_persistence_mode": 0}, "persistence is off): as root, nvidia-smi -pm 1 -i 0"),
+        ({"device_get_mig_mode": (1, 1)}, "is in MIG mode and has no instance"),
+        ({"device_get_compute_mode": 2}, "compute mode PROHIBITED"),
+        ({"recovery": 1}, "had an error (an Xid in the kernel's messages) after which its driver asks for GPU_RESET"),
+        (
+            {"device_get_memory_info_v2": SimpleNamespace(total=100 * 2**30, free=9 * 2**30)},
+            "has 9.0 GiB of 100.0 GiB free: nvidia-smi names the processes",
+        ),
+        ({"clocks": "THROTTLE_REASON_HW_THERMAL_SLOWDOWN"}, "is too hot and slowed down by its hardware"),
+        ({"clocks": "EVENT_REASON_SW_THERMAL_SLOWDOWN"}, "is too hot and slowed down by its driver"),
+        ({"clocks": "THROTTLE_REASON_HW_POWER_BRAKE_SLOWDOWN"}, "slowed down by the machine's power brake"),
+        ({"clocks": "THROTTLE_REASON_HW_SLOWDOWN"}, "is slowed down by its hardware"),
+        ({"clocks": "EVENT_REASON_RELIABILITY"}, "is slowed down by its voltage limit"),
+    ],
+)
+def test_each_problem_of_a_gpu_is_one_line_with_what_to_change(gpu_fakes, answers, said):
+    if "clocks" in answers:
+        answers = {"device_get_current_clocks_event_reasons": reason(gpu_fakes, answers["clocks"])}
+    (hint,) = with_nvml(gpu_fakes, **answers).hints
+    assert said in hint
+    assert "\n" not in hint
+
+
+@pytest.mark.parametrize("name", ["EVENT_REASON_SW_POWER_CAP", "EVENT_REASON_GPU_IDLE", "EVENT_REASON_NONE"])
+def test_clocks_that_work_as_meant_are_no_problem(gpu_fakes, name):
+    assert with_nvml(gpu_fakes, device_get_current_clocks_event_reasons=reason(gpu_fakes, name)).hints == ()
+
+
+def test_a_lost_gpu_does_not_hide_the_others(gpu_fakes):
+    lost = gpu_fakes.Refusal("GPU is lost")
+    section = with_nvml(gpu_fakes, count=2, device_get_handle_by_index_v2=lost)
+    assert [gpu["index"] for gpu in section.facts["gpus"]] == [0, 1]
+    assert "GPU 1 cannot be asked (GPU is lost): look at the kernel's messages for Xid" in section.hints[1]
+
+
+def test_instances_of_a_divided_gpu_are_named(gpu_fakes):
+    section = with_nvml(gpu_fakes, device_get_mig_mode=(1, 1), device_get_max_mig_device_count=1)
+    assert section.hints == ()
+    assert f"MIG instance {gpu_fakes.UUIDS[0]}" in dict(section.lines)["gpu 0 health"]
+
+
+@pytest.mark.parametrize(
+    "survey",
+    [GpuSurvey(reason="CUDA_VISIBLE_DEVICES='' hides every GPU"), GpuSurvey(reason="it does not start", faulty=True)],
+)
+def test_a_gpu_that_cuda_does_not_show_comes_with_the_reason(gpu_fakes, survey):
+    (hint,) = with_nvml(gpu_fakes, survey=survey).hints
+    assert hint == f"CUDA shows no GPU to this process: {survey.reason}"
+
+
+def test_versions_of_cuda_and_of_what_runs_on_it_are_listed(gpu_fakes):
+    assert with_nvml(gpu_fakes).facts["libraries"]["cuda-bindings"]
 
 
 def test_a_line_with_other_fields_is_refused():
@@ -188,6 +288,15 @@ def test_a_backend_without_its_library_says_how_to_get_it():
     section = backend_section([MISSING])
     assert section.facts["backends"][0]["usable"] is False
     assert section.lines == (("missing", "not installed; pip install 'no-such-library'"),)
+
+
+@pytest.mark.parametrize(("survey", "usable"), [(NO_GPU, False), (SEEN, True)])
+def test_a_backend_for_gpus_is_usable_where_there_is_one(monkeypatch, survey, usable):
+    monkeypatch.setattr("trtc.tools.doctor_libraries.survey_gpus", lambda: survey)
+    section = backend_section([Backend("gpu", "trtc.engines.null", "msgspec", "", "gpu", device="cuda")])
+    assert section.facts["backends"][0]["usable"] is usable
+    assert section.facts["backends"][0]["version"]
+    assert ("builds here, and runs where there is a GPU" in section.lines[0][1]) is not usable
 
 
 def test_a_backend_that_needs_no_library_is_usable():

@@ -104,7 +104,7 @@ def test_a_bundle_is_shown_with_everything_that_it_says(trtc, built):
         "padding batch by repeating the last row\n",
         "padding seq on the right, attention_mask=0, input_ids=0: shown in ",
         "while input_ids is 0..9\n",
-        "876 B  chosen\ncpu: fits: cpu with onnxruntime",
+        "876 B  yes       chosen\ncpu: fits: cpu with onnxruntime",
         "ONNX Runtime CPU, optimizations off",
         "requests run exact: nothing was measured",
     ):

@@ -129,7 +129,7 @@ def test_listing_the_verbs_imports_no_verb():
     [
         (["build", "m.onnx", "--sampels", "x"], "No such option"),
         (["run", "x.trtc", "--iterations", "0"], "--iterations"),
-        (["bench"], "not there yet"),
+        (["serve"], "not there yet"),
         (["build"], "no model was given"),
     ],
 )

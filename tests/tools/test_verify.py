@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import shutil
 
 import msgspec
 import numpy as np
@@ -11,6 +13,9 @@ import pytest
 from onnx import numpy_helper
 
 from trtc.engines import BlobFile, read_manifest, write_bundle
+from trtc.engines.gpu import Gpu, GpuSurvey
+from trtc.engines.manifest import Requirements
+from trtc.runtime import verdicts
 
 
 def rewrite(bundle, sources=None, **changes):
@@ -18,6 +23,13 @@ def rewrite(bundle, sources=None, **changes):
     manifest = read_manifest(bundle)
     record = msgspec.structs.replace(manifest.engines[0], **changes)
     write_bundle(bundle, msgspec.structs.replace(manifest, engines=(record, *manifest.engines[1:])), sources or {})
+
+
+def rewrite_engine(bundle, name, **changes):
+    """Change the record of one engine of a bundle."""
+    manifest = read_manifest(bundle)
+    engines = tuple(msgspec.structs.replace(r, **changes) if r.name == name else r for r in manifest.engines)
+    write_bundle(bundle, msgspec.structs.replace(manifest, engines=engines), {})
 
 
 def plant_weight(bundle, tmp_path):
@@ -178,3 +190,119 @@ def test_one_profile_that_is_not_right_is_enough_to_refuse_the_engine(trtc, bund
     monkeypatch.setattr(reverify, "verify_engine", changed)
     assert trtc("verify", bundle, "--model", encoder).code == 1
     assert read_manifest(bundle).engines[0].verified is False
+
+
+@pytest.fixture(scope="module")
+def two_built(trtc, encoder):
+    """A bundle with an engine for the CPU and one for a GPU, which this machine has not."""
+    path = encoder.with_name("two.trtc")
+    closed = ["--dim", "batch=1..2", "--dim", "seq=1..4", "--measure-seconds", "0"]
+    said = trtc("build", encoder, "-o", path, *closed, "--target", "cuda", "--target", "cpu")
+    assert said.code == 0, said.err
+    assert re.search(r"engine cuda\b.*: built, not verified: the building machine ", said.out)
+    return path
+
+
+@pytest.fixture
+def two(two_built, tmp_path):
+    """A copy that a test may change."""
+    return shutil.copytree(two_built, tmp_path / "two.trtc")
+
+
+def record_of(bundle, name):
+    return next(record for record in read_manifest(bundle).engines if record.name == name)
+
+
+def test_engines_that_cannot_run_here_keep_their_state_and_their_reason(trtc, two, encoder, monkeypatch):
+    monkeypatch.setattr(verdicts, "survey_gpus", lambda: GpuSurvey(reason="no NVIDIA driver"))
+    assert [r.verified for r in read_manifest(two).engines] == [False, True]
+    rewrite_engine(two, "cpu", verified=False, verification=())
+    said = trtc("verify", two, "--model", encoder)
+    assert said.code == 0, said.err
+    assert "engine cuda was left as it is: onnxruntime-gpu is not installed: pip install 'trtc[gpu]'" in said.out
+    assert [(r.name, r.verified) for r in read_manifest(two).engines] == [("cuda", False), ("cpu", True)]
+    shown = trtc("inspect", two)
+    assert "engine cuda: built, not verified: the building machine " in shown.out
+    assert "run `trtc verify` where it can run" in shown.out
+    assert re.search(
+        r"^cuda: .*; needs onnxruntime-gpu cuda, [\d.]+ K?i?B or more of device memory$", shown.out, re.MULTILINE
+    )
+    assert trtc("inspect", two, "--json").json["chosen"] == "cpu"
+
+
+def test_an_engine_whose_library_fails_does_not_cost_the_others_their_results(trtc, two, encoder):
+    rewrite_engine(two, "cuda", requirements=Requirements())
+    rewrite_engine(two, "cpu", verified=False, verification=())
+    before = record_of(two, "cuda")
+    said = trtc("verify", two, "--model", encoder)
+    assert said.code == 1
+    assert "engine cuda: this build of ONNX Runtime" in said.err
+    assert "has no CUDAExecutionProvider" in said.err
+    assert record_of(two, "cuda") == before
+    assert record_of(two, "cpu").verified
+
+
+def test_an_engine_is_verified_on_the_gpu_that_it_fits_with_the_library_that_is_there(
+    trtc, bundle, encoder, monkeypatch
+):
+    from importlib.metadata import version
+
+    from trtc.engines.onnxruntime import load as backend
+
+    gpus = tuple(Gpu(i, f"GPU-{i}", "NVIDIA L4", f"sm{sm}", 2**30) for i, sm in enumerate((75, 89)))
+    monkeypatch.setattr(verdicts, "survey_gpus", lambda: GpuSurvey(gpus))
+    monkeypatch.setattr(verdicts, "_free_bytes", lambda _: None)
+    needs = Requirements(library="onnxruntime", device="cuda", compute_capabilities=("sm89",))
+    rewrite(bundle, requirements=needs, verified=False, verification=())
+    opened = []
+    load_engine = backend.load_engine
+    monkeypatch.setattr(backend, "load_engine", lambda o: opened.append(o.device) or load_engine(o))
+    refused = trtc("run", bundle, "--all-profiles")
+    assert refused.code == 4
+    assert "run `trtc verify` here, on GPU 1 (NVIDIA L4, sm89)" in refused.err
+    said = trtc("verify", bundle, "--model", encoder)
+    assert said.code == 0, said.err
+    assert trtc("run", bundle, "--all-profiles", "--device", "GPU-1").code == 0
+    assert opened == ["1", "1"]
+    (record,) = read_manifest(bundle).engines
+    assert (record.verified, record.requirements.library_version) == (True, version("onnxruntime"))
+    other = trtc("run", bundle, "--all-profiles", "--device", "0")
+    assert other.code == 4
+    assert "GPU 0 (NVIDIA L4, sm75): the engine holds kernels for sm89 only" in other.err
+
+
+def test_a_gpu_that_is_not_there_cannot_be_asked_for(trtc, bundle, encoder, monkeypatch):
+    monkeypatch.setattr("trtc.engines.gpu.survey_gpus", lambda: GpuSurvey(reason="no NVIDIA driver"))
+    said = trtc("verify", bundle, "--model", encoder, "--device", "0")
+    assert said.code == 4
+    assert "no GPU can be used here: no NVIDIA driver" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        pytest.param(["--engine", "cuda"], "onnxruntime-gpu is not installed", id="by-name"),
+        pytest.param(["--engine", "cuda", "--fallback", "cpu"], "", id="by-name-with-fallback"),
+        pytest.param(["--device", "cpu"], "", id="cpu"),
+        pytest.param(["--device", "0"], "the CPU does not take over unasked", id="gpu"),
+        pytest.param(["--device", "0", "--fallback", "cpu"], "", id="gpu-with-fallback"),
+        pytest.param([], "", id="no-gpu-here"),
+    ],
+)
+def test_run_takes_the_cpu_where_it_is_asked_for_or_nothing_else_was_expected(trtc, two, monkeypatch, words, refused):
+    monkeypatch.setattr(verdicts, "survey_gpus", lambda: GpuSurvey(reason="no NVIDIA driver"))
+    done = trtc("run", two, "--all-profiles", *words)
+    assert done.code == (4 if refused else 0), done.err
+    assert refused in done.err
+
+
+def test_a_visible_gpu_that_stays_unused_fails_the_run(trtc, two, monkeypatch):
+    l4 = Gpu(0, "GPU-0", "NVIDIA L4", "sm89", 2**30)
+    monkeypatch.setattr(verdicts, "survey_gpus", lambda: GpuSurvey((l4,)))
+    refused = trtc("run", two, "--all-profiles")
+    assert refused.code == 4
+    assert "no engine for a GPU can be used here (cuda: onnxruntime-gpu is not installed" in refused.err
+    assert trtc("run", two, "--all-profiles", "--fallback", "cpu").code == 0
+    shown = trtc("inspect", two)
+    assert "the CPU does not take over unasked" in shown.out
+    assert trtc("inspect", two, "--json").json["chosen"] is None

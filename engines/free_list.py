@@ -8,7 +8,7 @@ from bisect import bisect_left, insort
 class FreeList:
     """Spans of one chunk, handed out best fit and joined again when given back.
 
-    Not thread-safe; its owner (the arena) holds a lock.
+    Not thread-safe; its owner (an arena, of the host or of a device) holds a lock.
     """
 
     def __init__(self, size_bytes: int) -> None:

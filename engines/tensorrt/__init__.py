@@ -1,0 +1,1 @@
+"""TensorRT and TensorRT for RTX: one engine with an optimization profile for each bucket."""

@@ -1,0 +1,244 @@
+"""Other ways to run the same model, so that both can be timed in turns in one process."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from trtc.profiles import HostError, RequestError, TrtcError, UsageError, unknown_name
+from trtc.tools.extras import install
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trtc.engines.manifest import Manifest
+
+LIBRARIES = {
+    "onnxruntime": "pip install 'trtc[cpu]'",
+    "openvino": "pip install 'trtc[openvino]'",
+    "torch": "pip install torch",
+}
+
+
+class Peer(Protocol):
+    """One way to run the model.
+
+    Attributes:
+        name, version: for the report.
+        threads: of one call; None where it cannot be told.
+    """
+
+    name: str
+    version: str
+    threads: int | None
+
+    def request(self, feeds: dict[str, Any]) -> Any:
+        """Turn inputs into what ``run`` takes, before the clock starts."""
+
+    def run(self, request: Any) -> Any:
+        """Run once; the results belong to the caller, as those of ``session.run`` do."""
+
+    def outputs(self, result: Any) -> dict[str, np.ndarray]:
+        """Read a result by output name."""
+
+    def close(self) -> None:
+        """Free it."""
+
+
+def require_peer(name: str, model: Path | None) -> None:
+    """Refuse a peer that cannot be opened, before anything is measured.
+
+    Args:
+        name: ``onnxruntime``, ``openvino``, ``torch``, or the path of another bundle.
+        model: that the peer runs; bundles need none.
+
+    Raises:
+        UsageError: for an unknown peer, or a model that is missing.
+        HostError: when its library is not installed.
+    """
+    if name not in LIBRARIES:
+        if not Path(name).is_dir():
+            known = [*LIBRARIES, "NAME.trtc"]
+            raise UsageError(f"--vs: {unknown_name('peer', name, known)}; a path must lead to a bundle")
+        return
+    if find_spec(name) is None:
+        raise HostError(f"--vs {name}: {name} is not installed; {install(LIBRARIES[name])}")
+    kinds = ".pt2 (torch.export) or .pt (TorchScript)" if name == "torch" else ".onnx"
+    if model is None:
+        raise UsageError(
+            f"--vs {name} needs the model as a {kinds} file, because a bundle does not hold it: add --model"
+        )
+    if not model.is_file():
+        raise UsageError(f"{model}: no such file; give the model that the bundle was built from, as a {kinds} file")
+
+
+def open_peer(name: str, model: Path | None, manifest: Manifest, threads: int) -> Peer:
+    """Open a peer that ``require_peer`` let pass.
+
+    Args:
+        name: as for ``require_peer``.
+        model: likewise.
+        manifest: of our bundle.
+        threads: of one call, as ours.
+
+    Raises:
+        HostError: when its library refuses the model.
+    """
+    if name not in LIBRARIES:
+        return _Bundle(name, threads)
+    if model is None:
+        raise UsageError(f"--vs {name} needs a model: add --model")
+    found = version(name)
+    opened: dict[str, Callable[[], Peer]] = {
+        "onnxruntime": lambda: _OnnxRuntime(model, threads, found),
+        "openvino": lambda: _OpenVino(model, threads, found),
+        "torch": lambda: _Torch(model, manifest, threads, found),
+    }
+    try:
+        return opened[name]()
+    except TrtcError:
+        raise
+    except Exception as error:
+        raise HostError(f"--vs {name}: it does not open {model}: {_first_line(error)}") from error
+
+
+def called(peer: Peer, request: Any) -> Any:
+    """Run a peer once, its own failure as an error of ours.
+
+    Raises:
+        RequestError: when it refuses the inputs.
+    """
+    try:
+        return peer.run(request)
+    except TrtcError:
+        raise
+    except Exception as error:
+        raise RequestError(
+            f"--vs {peer.name}: it refuses the inputs that our bundle takes ({_first_line(error)}); give all inputs of "
+            "the model with --inputs, and the model that the bundle was built from"
+        ) from error
+
+
+class _OnnxRuntime:
+    """Plain ONNX Runtime, its optimizations on, with as many threads as we have."""
+
+    name = "onnxruntime"
+    threads: int | None
+
+    def __init__(self, model: Path, threads: int, found: str) -> None:
+        from trtc.engines.onnxruntime import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        self.version, self.threads = found, threads
+        self._session: Any = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        self._names = [value.name for value in self._session.get_outputs()]
+        self._takes = {value.name for value in self._session.get_inputs()}
+
+    def request(self, feeds: dict[str, Any]) -> Any:
+        return {name: value for name, value in feeds.items() if name in self._takes}
+
+    def run(self, request: Any) -> Any:
+        return self._session.run(self._names, request)
+
+    def outputs(self, result: Any) -> dict[str, np.ndarray]:
+        return dict(zip(self._names, result, strict=True))
+
+    def close(self) -> None:
+        self._session = None
+
+
+class _OpenVino:
+    """OpenVINO on the CPU, compiled for latency, with as many threads as we have."""
+
+    name = "openvino"
+    threads: int | None
+
+    def __init__(self, model: Path, threads: int, found: str) -> None:
+        import openvino
+
+        settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}
+        self.version, self.threads = found, threads
+        compiled = openvino.Core().compile_model(str(model), "CPU", settings)
+        self._request: Any = compiled.create_infer_request()
+        self._names = [port.get_any_name() for port in compiled.outputs]
+        self._takes = {name for port in compiled.inputs for name in port.get_names()}
+
+    def request(self, feeds: dict[str, Any]) -> Any:
+        return {name: np.ascontiguousarray(value) for name, value in feeds.items() if name in self._takes}
+
+    def run(self, request: Any) -> Any:
+        # The results are copied, as ours are: the next call overwrites what stays inside.
+        return [np.array(value) for value in self._request.infer(request).values()]
+
+    def outputs(self, result: Any) -> dict[str, np.ndarray]:
+        return dict(zip(self._names, result, strict=True))
+
+    def close(self) -> None:
+        self._request = None
+
+
+class _Torch:
+    """A model of PyTorch on the CPU. Its file is loaded by torch: give one that you trust."""
+
+    name = "torch"
+    threads: int | None
+
+    def __init__(self, model: Path, manifest: Manifest, threads: int, found: str) -> None:
+        import torch
+
+        torch.set_num_threads(threads)
+        self.version, self.threads = found, threads
+        self._torch = torch
+        exported = model.suffix == ".pt2"
+        self._model: Any = torch.export.load(str(model)).module() if exported else torch.jit.load(str(model)).eval()
+        self._inputs = [spec.name for spec in manifest.signature.inputs]
+        self._names = [spec.public_name for spec in manifest.signature.outputs]
+
+    def request(self, feeds: dict[str, Any]) -> Any:
+        return tuple(
+            self._torch.from_numpy(np.ascontiguousarray(feeds[name])) for name in self._inputs if name in feeds
+        )
+
+    def run(self, request: Any) -> Any:
+        with self._torch.inference_mode():
+            return self._model(*request)
+
+    def outputs(self, result: Any) -> dict[str, np.ndarray]:
+        values = list(result.values()) if isinstance(result, dict) else [result] if hasattr(result, "numpy") else result
+        return {name: value.numpy() for name, value in zip(self._names, values, strict=False)}
+
+    def close(self) -> None:
+        self._model = None
+
+
+class _Bundle:
+    """Another bundle."""
+
+    threads: int | None
+
+    def __init__(self, path: str, threads: int) -> None:
+        from trtc.runtime import load
+
+        self._session = load(path, threads=threads)
+        self.name, self.version, self.threads = path, self._session.explain().engine, threads
+        self.run: Callable[[Any], Any] = self._session.run
+
+    def request(self, feeds: dict[str, Any]) -> Any:
+        return feeds
+
+    def outputs(self, result: Any) -> dict[str, np.ndarray]:
+        return dict(result)
+
+    def close(self) -> None:
+        self._session.close()
+
+
+def _first_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"

@@ -1,0 +1,1 @@
+"""Comparison of bundles with what they should equal."""
