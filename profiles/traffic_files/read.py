@@ -87,7 +87,7 @@ def read_traffic(paths: Sequence[Path], options: ReadOptions) -> Reading:
             raise UsageError(f"{path} cannot be read: {reason}; give the path of a traffic file") from error
         if collector.requests == before:
             raise UsageError(
-                f"{path}: there is no request of this model in it; record or write at least one"
+                f"{path}: there is no request in it; record or write at least one"
                 + (
                     f" (trtc exec records by content: this model file is {options.model[:12]}...)"
                     if options.model
