@@ -110,7 +110,7 @@ def _recording(report: Report) -> None:
             taken.append(1e6 * (process_time() - begin) / (CALLS // 5))
         desk.write(wait=True)
     median = statistics.median(taken)
-    note = f"processor time, {CALLS} calls of 64 sizes, two inputs; samples taken and lines written in between are included"
+    note = f"processor time, {CALLS} calls of 64 sizes, two inputs; samples and writing in between are included"
     report.add(Figure("recording a call, us", f"{median:.2f} us", "", median, 5.0, (min(taken), max(taken)), note))
 
 
