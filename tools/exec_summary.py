@@ -69,7 +69,7 @@ def summary_fields(
     return {
         "processes": processes,
         "models": list(models.values()),
-        "unused_bundles": [bundle.path for bundle in bundles if bundle.path not in used],
+        "unused_bundles": [b.path for b in bundles if b.path not in used and b.file_sha256 not in models],
         "notes": notes,
     }
 

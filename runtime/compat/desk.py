@@ -41,8 +41,8 @@ class Desk:
         self._models: dict[str, ModelCounts] = {}
         self._lock = Lock()
         self._writing = Lock()
-        self._notes: list[str] = []
         self._told: set[str] = set()
+        self._registered = False
         if self._record is not None or self._report is not None:
             self.tell({"process": os.getpid(), "python": sys.executable})
             atexit.register(self.write, wait=True)
@@ -118,7 +118,8 @@ class Desk:
     def _before_fork(self) -> None:
         # Children of multiprocessing end without running exit functions; they run these, set up after the fork.
         util = sys.modules.get("multiprocessing.util")
-        if util is not None:
+        if util is not None and not self._registered:
+            self._registered = True
             util.register_after_fork(self, Desk._end_with_multiprocessing)
 
     def _end_with_multiprocessing(self) -> None:

@@ -89,9 +89,9 @@ class Sampler:
         if isinstance(value, np.ndarray):
             return value
         declared = self.types.get(name, "")
-        if declared.startswith("tensor("):
+        if isinstance(value, list) and declared.startswith("tensor("):
             return np.asarray(value, numpy_dtype(declared[7:-1]))
-        return np.asarray(value)
+        raise TypeError(f"input {name!r} is {type(value).__name__}, neither an array nor a list of numbers")
 
     def _widen(self, name: str, array: np.ndarray) -> None:
         if array.dtype.kind not in "biuf" or not array.size:

@@ -35,6 +35,7 @@ else:
 _LIVE: weakref.WeakSet[Any] = weakref.WeakSet()
 _OPTIONS = "run options are given"
 _ONLY_THERE = "only ONNX Runtime has it"
+_UNSEEN = "its sizes are not recorded"
 
 
 def session_class(collection: Any, desk: Desk) -> type:
@@ -138,7 +139,21 @@ class Bridge(Real):  # type: ignore[misc]
                 return values
         elif served is not None:
             self._trtc_make("run_with_ort_values", _OPTIONS)
-        return super().run_with_ort_values(output_names, input_dict_ort_values, run_options)
+        found = super().run_with_ort_values(output_names, input_dict_ort_values, run_options)
+        counts.note_feeds(input_dict_ort_values, begin)
+        return found
+
+    def run_with_iobinding(self, iobinding: Any, run_options: Any = None) -> None:
+        """Run once, as ``onnxruntime.InferenceSession.run_with_iobinding``."""
+        if self._trtc_counts is not None:
+            self._trtc_counts.fell_through("run_with_iobinding", _UNSEEN)
+        super().run_with_iobinding(iobinding, run_options)
+
+    def run_async(self, *args: Any, **kwargs: Any) -> Any:
+        """Start a run, as ``onnxruntime.InferenceSession.run_async``."""
+        if self._trtc_counts is not None:
+            self._trtc_counts.fell_through("run_async", _UNSEEN)
+        return super().run_async(*args, **kwargs)
 
     def get_inputs(self) -> Any:
         """Return what the model takes."""

@@ -329,6 +329,37 @@ def test_a_record_holds_sizes_times_ranges_and_samples(world):
             assert sample["x"].dtype == np.float32
 
 
+def test_values_of_onnx_runtime_are_recorded_and_bindings_are_said_to_be_missing(world):
+    record = world.folder / "traffic.jsonl"
+    code = """
+    session = ort.InferenceSession(model)
+    session.run_with_ort_values(None, {"x": ort.OrtValue.ortvalue_from_numpy(x)})
+    binding = session.io_binding()
+    binding.bind_cpu_input("x", x)
+    binding.bind_output("y")
+    session.run_with_iobinding(binding)
+    """
+    done = world.exec("--record", record, "--", sys.executable, world.program(code))
+    assert done.returncode == 0, done.stderr
+    [call] = [entry for entry in entries(record) if "inputs" in entry]
+    assert (call["inputs"], call["count"]) == ({"x": [2, 3]}, 1)
+    assert world.only["through"] == [
+        {"method": "run_with_iobinding", "reason": "its sizes are not recorded", "count": 1}
+    ]
+
+
+def test_a_session_with_options_that_a_bundle_cannot_keep_is_left_alone_and_named(world):
+    code = """
+    options = ort.SessionOptions()
+    options.use_deterministic_compute = True
+    print(ort.InferenceSession(model, options).run(None, {"x": x})[0].tolist())
+    """
+    done = world.exec("--bundle", world.bundle, "--", sys.executable, world.program(code))
+    assert (done.returncode, done.stdout) == (0, WANTED)
+    assert [item["method"] for item in world.only["through"]] == ["InferenceSession"]
+    assert "not used" not in done.stderr
+
+
 def test_no_values_keeps_sizes_only(world):
     record = world.folder / "traffic.jsonl"
     world.exec("--record", record, "--no-values", "--", sys.executable, world.program(RUN_ONCE))
@@ -363,7 +394,8 @@ def test_a_record_of_another_model_is_refused_by_a_build(world):
     other.write_bytes(model.SerializeToString())
     built = subprocess.run([TRTC, "build", other, "--traffic", record], check=False, capture_output=True, text=True)
     assert built.returncode == 2
-    assert "no request of this model" in built.stderr
+    assert "there is no request in it" in built.stderr
+    assert "trtc exec records by content: this model file is" in built.stderr
 
 
 def test_a_killed_program_leaves_what_it_recorded(world):
