@@ -1,10 +1,14 @@
-"""Where the inputs lie that ``trtc exec --record`` keeps beside its record of traffic."""
+"""What ``trtc exec`` and the programs that it starts agree on."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+EXEC_VARIABLE = "TRTC_EXEC"
+"""Of the environment: settings as JSON text."""
+DEFAULT_SAMPLES = 32
+"""Inputs that are kept for each model."""
 FOLDER_DIGITS = 16
 """Digits of a model's digest that name its folder."""
 

@@ -1,4 +1,7 @@
-"""``trtc exec``: run a program with its ONNX Runtime sessions recorded, or served by bundles."""
+"""``trtc exec``: run a program with its ONNX Runtime sessions recorded, or served by bundles.
+
+The program waits for this command to start: nothing large is imported before.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,20 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
-import msgspec
 
-from trtc.engines.manifest_file import MANIFEST
-from trtc.profiles import HostError, UsageError
-from trtc.runtime.compat.settings import VARIABLE, Settings, known_bundle
-from trtc.tools.exec_summary import read_before, read_report, show_summary, summary_fields
-from trtc.tools.output import print_text
+from trtc.profiles import CheckError, HostError, UsageError
+from trtc.profiles.recorded import DEFAULT_SAMPLES, EXEC_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trtc.runtime.compat.settings import KnownBundle
+Bundle: TypeAlias = "dict[str, str]"
+"""``path``, ``source_sha256`` and ``file_sha256``, as the program's side reads them."""
+MANIFEST = "manifest.json"
+_SITE = Path(__file__).parent.parent / "runtime" / "compat" / "site"
 
 SCHEMA = "trtc.exec/1"
 _PASSED_ON = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH")
@@ -43,7 +45,7 @@ _SIGNALLED = 128
     "--samples",
     type=click.IntRange(0, 4096),
     metavar="N",
-    help=f"With --record: inputs kept for each model.  [default: {Settings().samples}]",
+    help=f"With --record: inputs kept for each model.  [default: {DEFAULT_SAMPLES}]",
 )
 @click.option("--no-values", is_flag=True, help="With --record: sizes and times only, no values of inputs.")
 @click.option(
@@ -95,24 +97,34 @@ def exec(  # noqa: A001, PLR0913, PLR0917 (the verb, and one parameter an option
     known = _bundles(bundles, folders)
     if not known and record is None:
         raise UsageError("nothing to do: give --record FILE.jsonl, --bundle NAME.trtc or --bundles DIR")
-    before = {} if record_before is None else read_before(record_before)
+    if record_before is not None and not record_before.is_file():
+        raise UsageError(f"{record_before}: no such file; give the record that trtc exec --record wrote")
     if record is not None and (problem := _unwritable(record)):
-        print_text(f"trtc: warning: {record}: {problem}; nothing is recorded, the program runs all the same", err=True)
+        click.echo(f"trtc: warning: {record}: {problem}; nothing is recorded, the program runs all the same", err=True)
         record = None
     with tempfile.TemporaryDirectory(prefix="trtc-exec-") as folder:
         report = Path(folder) / "report.jsonl"
         report.touch()
-        settings = Settings(
-            bundles=known,
-            record="" if record is None else str(record.absolute()),
-            samples=Settings().samples if samples is None else samples,
-            values=not no_values,
-            report=str(report),
-        )
+        settings = {
+            "bundles": known,
+            "record": "" if record is None else str(record.absolute()),
+            "samples": DEFAULT_SAMPLES if samples is None else samples,
+            "values": not no_values,
+            "report": str(report),
+        }
         begin = time.perf_counter()
         code = _run(command, _environment(settings))
         wall_s = time.perf_counter() - begin
+        # Imported when the program is over: it does not wait for them.
+        from trtc.tools.exec_summary import read_before, read_report, show_summary, summary_fields
+
         found = read_report(report)
+    before: dict[str, float] = {}
+    if record_before is not None:
+        try:
+            before = read_before(record_before)
+        except UsageError as error:  # the program has run: its exit code counts
+            click.echo(f"trtc: warning: {error}", err=True)
     fields = {"exit_code": code, "wall_s": wall_s, **summary_fields(found, known, before)}
     if not quiet:
         show_summary(fields)
@@ -120,11 +132,11 @@ def exec(  # noqa: A001, PLR0913, PLR0917 (the verb, and one parameter an option
         try:
             summary.write_text(json.dumps({"schema": SCHEMA, **fields}, indent=2) + "\n")
         except OSError as error:
-            print_text(f"trtc: warning: {summary}: {error.strerror}; the summary is not written", err=True)
+            click.echo(f"trtc: warning: {summary}: {error.strerror}; the summary is not written", err=True)
     return code
 
 
-def _bundles(bundles: Sequence[Path], folders: Sequence[Path]) -> tuple[KnownBundle, ...]:
+def _bundles(bundles: Sequence[Path], folders: Sequence[Path]) -> tuple[Bundle, ...]:
     paths = list(bundles)
     for folder in folders:
         if not folder.is_dir():
@@ -133,7 +145,7 @@ def _bundles(bundles: Sequence[Path], folders: Sequence[Path]) -> tuple[KnownBun
         if not inside:
             raise UsageError(f"{folder}: no bundle lies in it; give the folder that holds NAME.trtc folders")
         paths += inside
-    return tuple(known_bundle(path) for path in paths)
+    return tuple(map(_known, paths))
 
 
 def _unwritable(record: Path) -> str:
@@ -147,14 +159,28 @@ def _unwritable(record: Path) -> str:
         return error.strerror or str(error)
 
 
-def _environment(settings: Settings) -> dict[str, str]:
-    from trtc.runtime.compat import site
+def _known(path: Path) -> Bundle:
+    """Read which model a bundle was built from. The rest is checked by the program that loads it."""
+    try:
+        manifest = json.loads((path / MANIFEST).read_bytes())
+        original = manifest.get("original") or {}
+        return {
+            "path": str(path.resolve()),
+            "source_sha256": str(manifest["source"]["sha256"]),
+            "file_sha256": str(original.get("file_sha256", "")),
+        }
+    except OSError as error:
+        raise UsageError(f"{path}: no bundle there ({error.strerror}); give the path of a NAME.trtc folder") from error
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise CheckError(f"{path}: its manifest cannot be read; copy the bundle again or rebuild it") from error
 
-    text = msgspec.json.encode(settings).decode()
+
+def _environment(settings: dict[str, Any]) -> dict[str, str]:
+    text = json.dumps(settings)
     if len(text) > _MAX_ENVIRONMENT:
-        raise UsageError(f"{len(settings.bundles)} bundles are more than the environment holds; give fewer")
-    paths = [str(Path(site.__file__).parent), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, VARIABLE: text, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+        raise UsageError(f"{len(settings['bundles'])} bundles are more than the environment holds; give fewer")
+    paths = [str(_SITE), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, EXEC_VARIABLE: text, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
 
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> int:

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from trtc.runtime.compat.settings import KnownBundle
-
 
 def read_report(path: Path) -> list[dict[str, Any]]:
     """Read the entries that the program's processes wrote; a line that one was killed at is left out."""
@@ -40,7 +38,7 @@ def read_before(path: Path) -> dict[str, float]:
 
 
 def summary_fields(
-    entries: Sequence[Mapping[str, Any]], bundles: Sequence[KnownBundle], before: Mapping[str, float]
+    entries: Sequence[Mapping[str, Any]], bundles: Sequence[Mapping[str, str]], before: Mapping[str, float]
 ) -> dict[str, Any]:
     """Join what all processes wrote.
 
@@ -69,7 +67,7 @@ def summary_fields(
     return {
         "processes": processes,
         "models": list(models.values()),
-        "unused_bundles": [b.path for b in bundles if b.path not in used and b.file_sha256 not in models],
+        "unused_bundles": [b["path"] for b in bundles if b["path"] not in used and b["file_sha256"] not in models],
         "notes": notes,
     }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-VARIABLE = "TRTC_EXEC"
+from trtc.profiles.recorded import DEFAULT_SAMPLES, EXEC_VARIABLE
 
 
 class KnownBundle(msgspec.Struct, frozen=True):
@@ -37,14 +37,14 @@ class Settings(msgspec.Struct, frozen=True):
 
     bundles: tuple[KnownBundle, ...] = ()
     record: str = ""
-    samples: int = 32
+    samples: int = DEFAULT_SAMPLES
     values: bool = True
     report: str = ""
 
 
 def settings_from_environment() -> Settings:
     """Read what ``trtc exec`` wrote; nothing to do for programs that it did not start."""
-    text = os.environ.get(VARIABLE, "")
+    text = os.environ.get(EXEC_VARIABLE, "")
     return msgspec.json.decode(text, type=Settings) if text else Settings()
 
 
