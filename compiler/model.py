@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import onnx
 
+    from trtc.compiler.external_data import Piece
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -23,6 +25,8 @@ class Model:
         path: the serialized ``proto``.
         sha256: of the source: model file and external data, by content.
         size_bytes: of the same.
+        file_sha256: of the model file alone.
+        external: pieces of other files that its tensors use, in the order in which ``sha256`` covers them.
         notes: what was changed or found odd, for people.
         public_outputs: name in the graph to the name that callers know, for outputs whose own name the form could not
             keep (an output that is also an input); empty for nearly every model.
@@ -33,5 +37,7 @@ class Model:
     path: Path
     sha256: str
     size_bytes: int
+    file_sha256: str = ""
+    external: tuple[Piece, ...] = ()
     notes: tuple[str, ...] = ()
     public_outputs: dict[str, str] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from trtc.compiler.cache_key import key_of
 from trtc.compiler.construct import construct
 from trtc.compiler.importer import load_model
 from trtc.compiler.options import Recorded, Setting, Silent
+from trtc.compiler.original import original_of
 from trtc.compiler.plan_build import settled
 from trtc.compiler.plugins import plugin_digest, with_private_plugins
 from trtc.compiler.prove import prove
@@ -91,7 +92,7 @@ def build(model_path: Path, output: Path, options: BuildOptions, progress: Progr
         outcome = cache.get_or_build(
             key,
             output,
-            lambda folder: _build(model, declared, key, Setting(options, folder, threads, progress)),
+            lambda folder: _build(model, declared, key, Setting(options, folder, threads, progress), model_path),
             on_wait=lambda: progress.stage("waiting for another process that builds the same"),
         )
     return BuildReport(output, outcome.manifest, outcome.hit, outcome.build_s, (*model.notes, *outcome.notes))
@@ -163,7 +164,7 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def _build(model: Model, declared: Declared, key: str, setting: Setting) -> Built:
+def _build(model: Model, declared: Declared, key: str, setting: Setting, model_path: Path) -> Built:
     host = this_host()
     options = setting.options
     recorded = Recorded(setting.progress)
@@ -178,6 +179,7 @@ def _build(model: Model, declared: Declared, key: str, setting: Setting) -> Buil
     if sum(len(k) + len(v) for k, v in metadata.items()) > MAX_METADATA_BYTES:
         setting.progress.note(f"the model's metadata has more than {MAX_METADATA_BYTES} bytes and is left out")
         metadata = {}
+    original = original_of(model, model_path, metadata)
     manifest = Manifest(
         schema=SCHEMA,
         source=Source(
@@ -205,6 +207,7 @@ def _build(model: Model, declared: Declared, key: str, setting: Setting) -> Buil
         tolerance=(options.atol, options.rtol),
         metadata=metadata,
         planned=None if analysis.planning is None else analysis.planning.record,
+        original=original,
     )
     return Built(manifest, made.files, tuple(recorded.notes))
 

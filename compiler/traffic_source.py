@@ -5,20 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trtc.profiles import UsageError, unknown_name
+from trtc.profiles.recorded import samples_folder
 from trtc.profiles.traffic_files import ReadOptions, read_traffic
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from trtc.compiler.plan_options import PlanOptions
     from trtc.engines.signature import Signature
     from trtc.profiles.traffic_files import Reading
 
 
-def traffic_for(options: PlanOptions, signature: Signature) -> Reading | None:
+def traffic_for(options: PlanOptions, signature: Signature, file_sha256: str = "") -> Reading | None:
     """Read the traffic that a ladder is planned for; None where the options name no file.
 
     Args:
         options: which files, and what they do not say.
         signature: of the model: its symbols, and the dims of its inputs.
+        file_sha256: digest of the model file, by which ``trtc exec --record`` tells models apart.
 
     Raises:
         UsageError: for files that cannot be read, naming the line, or symbols that the model does not have.
@@ -37,9 +41,16 @@ def traffic_for(options: PlanOptions, signature: Signature) -> Reading | None:
         options.traffic,
         ReadOptions(
             symbols=symbols,
+            model=file_sha256,
             input_dims=dims,
             tokenizer=options.tokenizer,
             text_symbol=text_symbol or None,
             longest=options.max_tokens,
         ),
     )
+
+
+def recorded_samples(options: PlanOptions, file_sha256: str) -> tuple[Path, ...]:
+    """Return the folders of inputs of a model that lie beside the traffic that ``trtc exec`` recorded."""
+    folders = [samples_folder(record, file_sha256) for record in options.traffic]
+    return tuple(folder for folder in folders if any(folder.glob("*.npz")))

@@ -6,6 +6,7 @@ without a size, a division by zero or a padding that no experiment confirmed.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _MAX_RANK = 64
 """Of numpy."""
 _MAX_SIZE = 2**63 - 1
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def contradictions(manifest: Manifest) -> Iterator[str]:
@@ -40,6 +42,24 @@ def contradictions(manifest: Manifest) -> Iterator[str]:
         if count < 0:
             yield f"execution: {name} is {count}"
     yield from _cost_faults(manifest, symbols)
+    yield from _original_faults(manifest)
+
+
+def _original_faults(manifest: Manifest) -> Iterator[str]:
+    original = manifest.original
+    if original is None:
+        return
+    if _DIGEST.fullmatch(original.file_sha256) is None:
+        yield f"original: file_sha256 {original.file_sha256[:70]!r} is no digest"
+    for piece in original.external:
+        if not 0 <= piece.start < piece.stop <= _MAX_SIZE:
+            yield f"original: bytes {piece.start}..{piece.stop} of {piece.location!r} are no range"
+    outputs = [spec.public_name for spec in manifest.signature.outputs]
+    if [value.name for value in original.outputs] != outputs:
+        yield f"original: its outputs are not {outputs}, those of the signature"
+    inputs = {spec.name for spec in manifest.signature.inputs}
+    if unknown := [value.name for value in original.inputs if value.name not in inputs]:
+        yield f"original: input {unknown[0]!r} is not in the signature"
 
 
 def _cost_faults(manifest: Manifest, symbols: frozenset[str]) -> Iterator[str]:

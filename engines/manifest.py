@@ -216,8 +216,57 @@ class EngineRecord(_Record, frozen=True):
     plugins: tuple[str, ...] = ()
 
 
+class ExternalPiece(_Record, frozen=True):
+    """A range of a file beside the model that its tensors use: path relative to the model's folder, and bytes."""
+
+    location: str
+    start: int
+    stop: int
+
+
+class ValueInfo(_Record, frozen=True):
+    """An input or output as ONNX Runtime describes it: a size is a number, a name, or null.
+
+    ``shape`` is empty for scalars and for values of unknown rank alike, as ONNX Runtime has it.
+    """
+
+    name: str
+    type: str
+    shape: tuple[int | str | None, ...] = ()
+
+
+class ModelInfo(_Record, frozen=True):
+    """The model's own words about itself, as ONNX Runtime reads them; its metadata is the bundle's ``metadata``."""
+
+    producer_name: str = ""
+    graph_name: str = ""
+    domain: str = ""
+    description: str = ""
+    graph_description: str = ""
+    version: int = 0
+
+
+class Original(_Record, frozen=True):
+    """The model file, and what ONNX Runtime says about it: programs that hold a session ask for these.
+
+    ``file_sha256`` is of the model file alone; with the ``external`` pieces, in their order, it gives the digest in
+    ``source``. ``inputs`` are those that must be given, ``overridable`` those that may. ``info``: None where the
+    model's metadata was too large to be kept.
+    """
+
+    file_sha256: str
+    inputs: tuple[ValueInfo, ...]
+    outputs: tuple[ValueInfo, ...]
+    overridable: tuple[ValueInfo, ...] = ()
+    external: tuple[ExternalPiece, ...] = ()
+    info: ModelInfo | None = None
+
+
 class Manifest(_Record, frozen=True):
-    """Everything a bundle says about itself. ``planned``: None where a person chose the ladder."""
+    """Everything a bundle says about itself.
+
+    ``planned``: None where a person chose the ladder. ``original``: None where ONNX Runtime cannot open the model file.
+    """
 
     schema: str
     source: Source
@@ -232,6 +281,7 @@ class Manifest(_Record, frozen=True):
     tolerance: tuple[float, float] = (1e-5, 1e-4)
     metadata: dict[str, str] = {}
     planned: PlanRecord | None = None
+    original: Original | None = None
 
     @property
     def padded(self) -> frozenset[str]:

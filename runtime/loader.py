@@ -38,6 +38,7 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
     max_memory_bytes: int | None = None,
     verify: bool = True,
     allow_plugins: bool = False,
+    spinning: bool | None = None,
 ) -> Session:
     """Load a bundle.
 
@@ -58,6 +59,7 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
         verify: False skips the digests (sizes are still checked): only for a bundle that nobody else can write. The
             files of an engine with plug-ins are checked all the same.
         allow_plugins: True lets an engine's libraries of plug-ins run in this process: they are code.
+        spinning: let idle threads wait actively for more work; None does where no processor is asked for twice.
 
     Raises:
         UsageError: for a missing path, an unknown engine, device, fallback, profile or mode, or counts that are not
@@ -104,14 +106,14 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
                 signature=reader.manifest.signature,
                 ladder=reader.manifest.ladder,
                 threads=execution.threads,
-                spinning=execution.slots * execution.threads <= host.threads,
+                spinning=execution.slots * execution.threads <= host.threads if spinning is None else spinning,
                 device=chosen[0].device,
                 allow_plugins=allow_plugins,
             )
         )
     options: dict[str, Any] = {"engine": engine, "slots": slots, "threads": threads, "verify": verify}
     options |= {"device": device, "fallback": fallback, "profile": profile, "mode": mode}
-    options |= {"allow_plugins": allow_plugins}
+    options |= {"allow_plugins": allow_plugins, "spinning": spinning}
     memory = arena or (default_arena() if max_memory_bytes is None else Arena(max_memory_bytes))
     try:
         session = Session(

@@ -7,8 +7,6 @@ several sessions, processes and restarts may share one.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import os
 import tempfile
@@ -20,9 +18,10 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from trtc.profiles import HostError, UsageError
+from trtc.runtime.whole_lines import cut_to_whole_lines, locked, write_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     import numpy as np
 
@@ -171,17 +170,17 @@ class TrafficLog:
 
     def _append(self, text: str) -> None:
         """Append whole lines under the file's lock; cut off what a killed writer left of a line first."""
-        with _locked(self.path) as fd:
-            size = _whole_lines(fd)
+        with locked(self.path) as fd:
+            size = cut_to_whole_lines(fd)
             if size <= self._merged_bytes + MERGE_BYTES:
-                _write_all(fd, text.encode())
+                write_all(fd, text.encode())
                 return
             _merge(self.path, fd)
-        with _locked(self.path) as fd:
-            self._merged_bytes = _whole_lines(fd)
+        with locked(self.path) as fd:
+            self._merged_bytes = cut_to_whole_lines(fd)
             if self._merged_bytes > MAX_FILE_BYTES:
                 raise OSError(0, f"it has {self._merged_bytes} bytes, {MAX_FILE_BYTES} are the most")
-            _write_all(fd, text.encode())
+            write_all(fd, text.encode())
 
     def _warn(self, message: str) -> None:
         if not self._warned:
@@ -246,51 +245,4 @@ def _merge(path: Path, fd: int) -> None:
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
-        raise
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[int]:
-    """Open the file that lies at the path now, with its lock."""
-    while True:
-        fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            if _lies_at(path, fd):
-                yield fd
-                return
-        finally:
-            os.close(fd)
-
-
-def _lies_at(path: Path, fd: int) -> bool:
-    """Tell whether nobody replaced or removed the file since it was opened."""
-    try:
-        return os.path.samestat(path.stat(), os.fstat(fd))
-    except FileNotFoundError:
-        return False
-
-
-def _whole_lines(fd: int) -> int:
-    """Cut off a last line without an end; return the bytes that are left."""
-    size = os.fstat(fd).st_size
-    end = size
-    while end:
-        start = max(0, end - 4096)
-        at = os.pread(fd, end - start, start).rfind(b"\n")
-        end = start + at + 1 if at >= 0 else start
-        if at >= 0:
-            break
-    if end < size:
-        os.ftruncate(fd, end)
-    return end
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    start = os.fstat(fd).st_size
-    try:
-        while data:
-            data = data[os.write(fd, data) :]
-    except OSError:
-        os.ftruncate(fd, start)  # half of the lines now and all of them later would count some twice
         raise

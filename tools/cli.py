@@ -24,6 +24,7 @@ VERBS = {
     "build": "Compile a model into a bundle.",
     "plan": "Find the profiles that serve given traffic best.",
     "run": "Run a bundle.",
+    "exec": "Run a program with its sessions recorded, or served by bundles.",
     "bench": "Measure a bundle on this machine.",
     "inspect": "Show what a model takes, or what a bundle holds.",
     "verify": "Compare the engines of a bundle with its model.",

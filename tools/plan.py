@@ -160,7 +160,8 @@ def _fit(bundle: Path, model: Path | None, given: dict[str, Any], shown: _Shown)
     if model is not None or shown.output is not None or shown.page is not None:
         raise UsageError("--from-bundle compares a bundle with traffic; leave the model, -o and --html out")
     manifest = read_manifest(bundle)
-    reading = traffic_for(plan_options_from(given), manifest.signature)
+    file_sha256 = "" if manifest.original is None else manifest.original.file_sha256
+    reading = traffic_for(plan_options_from(given), manifest.signature, file_sha256)
     if reading is None:
         raise AssertionError("--traffic was looked for before")
     fit = fit_of(manifest, reading.traffic)

@@ -15,17 +15,28 @@ from typing import TYPE_CHECKING, Any
 
 from trtc.profiles.errors import UsageError
 from trtc.profiles.traffic_files.lines import Place, line_blocks
+from trtc.profiles.traffic_files.recorded import add_recorded, is_recorded
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from trtc.profiles.dims import Dim
     from trtc.profiles.traffic_files.collect import Collector
 
 _FORM = 'write one object a line, such as {"seq": 37, "batch": 2, "count": 3}'
 
 
-def read_json_lines(path: Path, collector: Collector) -> None:
+def read_json_lines(
+    path: Path, collector: Collector, model: str = "", input_dims: Mapping[str, tuple[Dim, ...]] | None = None
+) -> None:
     """Count every request of a file.
+
+    Args:
+        path: of the file.
+        collector: counts them.
+        model: digest of the model file, for lines that ``trtc exec --record`` wrote.
+        input_dims: dims of its inputs, for the same.
 
     Raises:
         UsageError: naming the line, for anything that is not one of the three forms.
@@ -35,7 +46,12 @@ def read_json_lines(path: Path, collector: Collector) -> None:
         for line, repeats in Counter(lines).items():
             if line.strip():
                 where = Place(path, first, lines, line)
-                _add(_object(line, where), collector, where, repeats)
+                entry = _object(line, where)
+                if is_recorded(entry):
+                    for _ in range(repeats):
+                        add_recorded(entry, model, input_dims or {}, collector, where)
+                else:
+                    _add(entry, collector, where, repeats)
 
 
 def _object(text: bytes, where: object) -> dict[str, Any]:

@@ -27,7 +27,8 @@ class ReadOptions:
 
     Attributes:
         symbols: that the model has; None allows any.
-        input_dims: dims of each input, for samples.
+        model: digest of the model file, for records of several models.
+        input_dims: dims of each input, for samples and such records.
         tokenizer: ``tokenizer.json``, for texts.
         text_symbol: whose sizes are the lengths of texts, in tokens.
         longest: texts are cut to this many tokens, as the program that serves them does; 0 for no limit.
@@ -35,6 +36,7 @@ class ReadOptions:
     """
 
     symbols: tuple[str, ...] | None = None
+    model: str = ""
     input_dims: Mapping[str, tuple[Dim, ...]] = field(default_factory=dict)
     tokenizer: Path | None = None
     text_symbol: str | None = None
@@ -84,7 +86,14 @@ def read_traffic(paths: Sequence[Path], options: ReadOptions) -> Reading:
             reason = error.strerror or str(error)
             raise UsageError(f"{path} cannot be read: {reason}; give the path of a traffic file") from error
         if collector.requests == before:
-            raise UsageError(f"{path}: there is no request in it; record or write at least one")
+            raise UsageError(
+                f"{path}: there is no request in it; record or write at least one"
+                + (
+                    f" (trtc exec records by content: this model file is {options.model[:12]}...)"
+                    if options.model
+                    else ""
+                )
+            )
     notes = []
     if collector.bits < 31:  # noqa: PLR2004 - as many as a size has
         notes.append(
@@ -101,7 +110,7 @@ def _read(path: Path, options: ReadOptions, collector: Collector) -> None:
         return
     match path.suffix.lower():
         case ".jsonl" | ".ndjson" | ".json":
-            read_json_lines(path, collector)
+            read_json_lines(path, collector, options.model, options.input_dims)
         case ".csv":
             read_csv(path, collector)
         case ".parquet":

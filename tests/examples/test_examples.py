@@ -119,6 +119,14 @@ def test_each_example_explains_itself(run_example, name):
     assert "--quick" in done.stdout
 
 
+def test_an_unmodified_program_labels_files_alike_on_a_bundle_of_its_own_traffic(run_example):
+    output = run_example("05_unmodified_program.py")
+    labels = dict(rows_under(output, "file"))
+    assert labels["inputs.py"] == "python"
+    assert "labels are the same" in output
+    assert re.search(r"\n[1-9]\d* calls by the bundle, 0 left to ONNX Runtime;", output)
+
+
 @pytest.mark.usefixtures("minilm_path", "minilm_tokenizer_path")
 def test_a_bundle_is_measured_beside_onnx_runtime_on_the_same_work(run_example):
     output = run_example("04_benchmark_against_onnxruntime.py")

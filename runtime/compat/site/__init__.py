@@ -1,0 +1,1 @@
+"""A folder for ``PYTHONPATH``: what Python runs when it starts, in every program that ``trtc exec`` starts."""

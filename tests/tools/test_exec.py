@@ -1,0 +1,458 @@
+"""``trtc exec``: programs that nobody changed, on bundles and recorded, however they start, work and end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from trtc.compiler import BuildOptions, build
+from trtc.profiles.recorded import samples_folder
+
+TRTC = Path(sys.executable).with_name("trtc")
+PRELUDE = """
+import os, sys
+import numpy as np
+import onnxruntime as ort
+model = os.environ["MODEL"]
+x = np.arange(6, dtype="float32").reshape(2, 3)
+"""
+RUN_ONCE = 'print(ort.InferenceSession(model).run(None, {"x": x})[0].tolist())'
+
+
+@dataclass(frozen=True)
+class World:
+    """A model, its bundle, and a folder for programs."""
+
+    model: Path
+    bundle: Path
+    folder: Path
+
+    def program(self, code: str) -> Path:
+        path = self.folder / "app.py"
+        path.write_text(PRELUDE + textwrap.dedent(code))
+        return path
+
+    def exec(self, *args: Any, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        command = [str(TRTC), "exec", "--summary", str(self.folder / "summary.json"), *map(str, args)]
+        return subprocess.run(
+            command, check=False, capture_output=True, text=True, timeout=120, cwd=self.folder, env=self.env(env)
+        )
+
+    def env(self, more: dict[str, str] | None = None) -> dict[str, str]:
+        return {**os.environ, "MODEL": str(self.model), **(more or {})}
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return json.loads((self.folder / "summary.json").read_text())
+
+    @property
+    def only(self) -> dict[str, Any]:
+        [model] = self.summary["models"]
+        return model
+
+
+def double_model() -> onnx.ModelProto:
+    nodes = [helper.make_node("Add", ["x", "x"], ["y"])]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 3])]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 3])]
+    graph = helper.make_graph(nodes, "double", inputs, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    model = folder / "double.onnx"
+    model.write_bytes(double_model().SerializeToString())
+    build(model, folder / "double.trtc", BuildOptions(measure_s=0, verify_s=1, use_cache=False))
+    return model, folder / "double.trtc"
+
+
+@pytest.fixture
+def world(made, tmp_path):
+    return World(*made, tmp_path)
+
+
+WANTED = "[[0.0, 2.0, 4.0], [6.0, 8.0, 10.0]]\n"
+
+
+def test_a_program_runs_on_the_bundle_and_the_summary_says_so(world):
+    done = world.exec("--bundle", world.bundle, "--", sys.executable, world.program(RUN_ONCE))
+    assert (done.returncode, done.stdout) == (0, WANTED)
+    assert "double.onnx" in done.stderr
+    assert "1 calls of 1 sizes by the bundle" in done.stderr
+    assert world.only["bundles"] == [str(world.bundle)]
+    assert world.only["through"] == []
+
+
+@pytest.mark.parametrize("start", [
+    pytest.param(["-m", "app"], id="module"),
+    pytest.param(["-c", "import app"], id="text"),
+    pytest.param(["-m", "pytest", "-q", "-p", "no:cacheprovider", "app.py"], id="pytest"),
+])  # fmt: skip
+def test_however_python_is_started(world, start):
+    world.program(
+        "def test_it():\n    assert ort.InferenceSession(model).run(None, {'x': x})[0][1][2] == 10\ntest_it()"
+    )
+    done = world.exec("--bundle", world.bundle, "--", sys.executable, *start)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert world.only["bundles"] == [str(world.bundle)]
+
+
+def test_all_bundles_of_a_folder_are_known(world):
+    done = world.exec("--bundles", world.bundle.parent, "--", sys.executable, world.program(RUN_ONCE))
+    assert (done.returncode, done.stdout) == (0, WANTED)
+    assert world.only["calls"] == 1
+
+
+def test_a_name_that_a_program_imported_in_any_way_is_replaced(world):
+    code = """
+    from onnxruntime import InferenceSession
+    from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession as Inner
+    import onnxruntime.capi.onnxruntime_pybind11_state as C
+    assert InferenceSession is Inner is ort.InferenceSession
+    print(isinstance(InferenceSession(model), ort.InferenceSession), InferenceSession.__name__)
+    """
+    done = world.exec("--bundle", world.bundle, "--", sys.executable, world.program(code))
+    assert (done.returncode, done.stdout) == (0, "True InferenceSession\n")
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_children_of_multiprocessing_are_served_and_counted(world, method):
+    code = f"""
+    import multiprocessing
+    def work(rows):
+        return ort.InferenceSession(model).run(None, {{"x": np.ones((rows, 3), "f4")}})[0].shape
+    if __name__ == "__main__":
+        with multiprocessing.get_context("{method}").Pool(2) as pool:
+            print(sorted(pool.map(work, [1, 2, 3])))
+            pool.close()
+            pool.join()
+    """
+    done = world.exec("--bundle", world.bundle, "--", sys.executable, world.program(code))
+    assert (done.returncode, done.stdout) == (0, "[(1, 3), (2, 3), (3, 3)]\n"), done.stderr
+    assert (world.only["calls"], world.only["sizes"]) == (3, 3)
+
+
+def test_a_session_from_before_a_fork_goes_on_in_the_child(world):
+    code = """
+    session = ort.InferenceSession(model)
+    session.run(None, {"x": x})
+    sys.stdout.flush()
+    if os.fork() == 0:
+        print(session.run(None, {"x": x})[0].sum(), flush=True)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.wait()[1]), session.run(None, {"x": x})[0].sum())
+    """
+    done = world.exec("--bundle", world.bundle, "--", sys.executable, world.program(code))
+    assert (done.returncode, done.stdout) == (0, "30.0\n0 30.0\n"), done.stderr
+
+
+def test_threads_share_a_session(world):
+    code = """
+    from concurrent.futures import ThreadPoolExecutor
+    session = ort.InferenceSession(model)
+    def work(i):
+        rows = i % 5 + 1
+        return bool((session.run(None, {"x": np.full((rows, 3), i, "f4")})[0] == 2 * i).all())
+    with ThreadPoolExecutor(8) as pool:
+        print(all(pool.map(work, range(400))))
+    """
+    record = world.folder / "r.jsonl"
+    done = world.exec("--bundle", world.bundle, "--record", record, "--", sys.executable, world.program(code))
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+    assert (world.only["calls"], world.only["sizes"], world.only["through"]) == (400, 5, [])
+    assert sum(json.loads(line).get("count", 0) for line in record.read_text().splitlines()) == 400
+
+
+def test_threads_that_fall_through_at_once_make_one_real_session(world):
+    code = """
+    from concurrent.futures import ThreadPoolExecutor
+    session = ort.InferenceSession(model)
+    with ThreadPoolExecutor(8) as pool:
+        print(set(pool.map(lambda i: session.run(None, {"x": x}, ort.RunOptions())[0].sum().item(), range(64))))
+    """
+    done = world.exec("--bundle", world.bundle, "--", sys.executable, world.program(code))
+    assert (done.returncode, done.stdout) == (0, "{30.0}\n"), done.stderr
+    assert world.only["through"] == [{"method": "run", "reason": "run options are given", "count": 64}]
+
+
+def test_a_session_cannot_be_pickled_as_ever(world):
+    code = "import pickle\ntry:\n    pickle.dumps(ort.InferenceSession(model))\nexcept Exception as e: print(repr(e))"
+    path = world.program(code)
+    plain = subprocess.run([sys.executable, path], check=True, capture_output=True, text=True, env=world.env())
+    done = world.exec("--bundle", world.bundle, "--", sys.executable, path)
+    assert done.stdout == plain.stdout
+    assert "cannot pickle" in done.stdout
+
+
+def test_a_model_of_another_version_runs_plain_and_the_bundle_is_said_to_be_unused(world):
+    other = world.folder / "other.onnx"
+    model = double_model()
+    model.producer_version = "2"
+    other.write_bytes(model.SerializeToString())
+    done = world.exec(
+        "--bundle", world.bundle, "--", sys.executable, world.program(RUN_ONCE), env={"MODEL": str(other)}
+    )
+    assert (done.returncode, done.stdout) == (0, WANTED)
+    assert world.only["bundles"] == []
+    assert f"{world.bundle}: not used" in done.stderr
+
+
+def test_an_altered_bundle_is_not_used_and_the_reason_is_said(world):
+    import shutil
+
+    broken = world.folder / "broken.trtc"
+    shutil.copytree(world.bundle, broken)
+    blob = next((broken / "blobs").glob("*.onnx"))
+    blob.write_bytes(blob.read_bytes()[:-1])
+    done = world.exec("--bundle", broken, "--", sys.executable, world.program(RUN_ONCE))
+    assert (done.returncode, done.stdout) == (0, WANTED)
+    [through] = world.only["through"]
+    assert through["reason"].startswith("the bundle cannot be opened: ")
+
+
+@pytest.mark.parametrize(("code", "wanted"), [
+    pytest.param("sys.exit(7)", 7, id="its-own"),
+    pytest.param("raise ValueError", 1, id="an-exception"),
+    pytest.param("import signal; os.kill(os.getpid(), signal.SIGKILL)", 137, id="killed"),
+    pytest.param("os.abort()", 134, id="aborted"),
+])  # fmt: skip
+def test_the_exit_code_is_that_of_the_program(world, code, wanted):
+    done = world.exec("--bundle", world.bundle, "--", sys.executable, world.program(code))
+    assert done.returncode == wanted
+
+
+def test_a_program_that_is_no_python_runs_as_it_is(world):
+    done = world.exec("-q", "--bundle", world.bundle, "--", "sh", "-c", "cat; echo $0 >&2; exit 3", "name")
+    assert (done.returncode, done.stderr) == (3, "name\n")
+
+
+@pytest.mark.parametrize("flag", ["-I", "-E", "-S"])
+def test_an_interpreter_that_ignores_its_environment_runs_plain_and_that_is_said(world, flag):
+    done = world.exec("--bundle", world.bundle, "--", sys.executable, flag, "-c", "print(1)")
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    assert "-I, -E or -S" in done.stderr
+
+
+def test_a_python_without_trtc_runs_plain_and_that_is_said(world):
+    libraries = world.folder / "lib"
+    package = libraries / "onnxruntime" / "capi"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package.parent / "__init__.py").write_text(
+        "from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession\n"
+    )
+    (package / "onnxruntime_inference_collection.py").write_text("class InferenceSession: pass\n")
+    # No site-packages: neither trtc nor numpy is there.
+    code = "import onnxruntime; print(onnxruntime.InferenceSession.__name__)"
+    base = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
+    done = world.exec("--bundle", world.bundle, "--", base, "-c", code, env={"PYTHONPATH": str(libraries)})
+    assert (done.returncode, done.stdout) == (0, "InferenceSession\n")
+    assert "runs plain ONNX Runtime" in done.stderr
+
+
+def test_a_sitecustomize_of_the_user_still_runs(world):
+    (world.folder / "sitecustomize.py").write_text("import builtins\nbuiltins.from_user = __name__\n")
+    path = world.program("print(from_user, [p for p in sys.path if 'compat' in p])")
+    done = world.exec("--bundle", world.bundle, "--", sys.executable, path, env={"PYTHONPATH": str(world.folder)})
+    assert (done.returncode, done.stdout) == (0, "sitecustomize []\n"), done.stderr
+
+
+def test_nothing_heavy_is_imported_before_onnx_runtime_is(world):
+    code = (
+        "import sys; print(sorted({m.partition('.')[0] for m in sys.modules} & {'trtc', 'numpy', 'msgspec', 'json'}))"
+    )
+    path = world.folder / "bare.py"
+    path.write_text(code)
+    plain = subprocess.run([sys.executable, path], check=True, capture_output=True, text=True)
+    done = world.exec("--bundle", world.bundle, "--", sys.executable, path)
+    assert done.stdout == plain.stdout
+
+
+def test_signals_reach_the_program(world):
+    code = """
+    import signal
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
+    print("ready", flush=True)
+    signal.pause()
+    """
+    command = [str(TRTC), "exec", "--bundle", str(world.bundle), "--", sys.executable, str(world.program(code))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=world.env()) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        child.send_signal(signal.SIGTERM)
+        child.communicate(timeout=60)
+    assert child.returncode == 5
+
+
+def entries(record: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in record.read_text().splitlines()]
+
+
+def test_a_record_holds_sizes_times_ranges_and_samples(world):
+    record = world.folder / "traffic.jsonl"
+    code = """
+    session = ort.InferenceSession(model)
+    for rows in [1, 2, 2, 5]:
+        session.run(None, {"x": np.full((rows, 3), rows, "f4")})
+    session.run(None, {"x": [[0.5, 1, 9]]})
+    """
+    done = world.exec("--record", record, "--samples", 3, "--", sys.executable, world.program(code))
+    assert done.returncode == 0, done.stderr
+    calls: dict[int, int] = {}
+    for entry in entries(record):
+        if "inputs" in entry:
+            calls[entry["inputs"]["x"][0]] = calls.get(entry["inputs"]["x"][0], 0) + entry["count"]
+            assert len(entry["times_s"]) == entry["count"]
+            assert entry["seconds"] > 0
+    assert calls == {1: 2, 2: 2, 5: 1}
+    [low, high] = [e["ranges"]["x"] for e in entries(record) if "ranges" in e][-1]
+    assert (low, high) in {(1.0, 2.0), (1.0, 5.0), (0.5, 9.0)}
+    kept = sorted(samples_folder(record, entries(record)[0]["model"]).glob("*.npz"))
+    assert len(kept) == 3
+    for path in kept:
+        with np.load(path, allow_pickle=False) as sample:
+            assert sample["x"].dtype == np.float32
+
+
+def test_values_of_onnx_runtime_are_recorded_and_bindings_are_said_to_be_missing(world):
+    record = world.folder / "traffic.jsonl"
+    code = """
+    session = ort.InferenceSession(model)
+    session.run_with_ort_values(None, {"x": ort.OrtValue.ortvalue_from_numpy(x)})
+    binding = session.io_binding()
+    binding.bind_cpu_input("x", x)
+    binding.bind_output("y")
+    session.run_with_iobinding(binding)
+    """
+    done = world.exec("--record", record, "--", sys.executable, world.program(code))
+    assert done.returncode == 0, done.stderr
+    [call] = [entry for entry in entries(record) if "inputs" in entry]
+    assert (call["inputs"], call["count"]) == ({"x": [2, 3]}, 1)
+    assert world.only["through"] == [
+        {"method": "run_with_iobinding", "reason": "its sizes are not recorded", "count": 1}
+    ]
+
+
+def test_a_session_with_options_that_a_bundle_cannot_keep_is_left_alone_and_named(world):
+    code = """
+    options = ort.SessionOptions()
+    options.use_deterministic_compute = True
+    print(ort.InferenceSession(model, options).run(None, {"x": x})[0].tolist())
+    """
+    done = world.exec("--bundle", world.bundle, "--", sys.executable, world.program(code))
+    assert (done.returncode, done.stdout) == (0, WANTED)
+    assert [item["method"] for item in world.only["through"]] == ["InferenceSession"]
+    assert "not used" not in done.stderr
+
+
+def test_no_values_keeps_sizes_only(world):
+    record = world.folder / "traffic.jsonl"
+    world.exec("--record", record, "--no-values", "--", sys.executable, world.program(RUN_ONCE))
+    assert [sorted(entry) for entry in entries(record)] == [["count", "inputs", "model", "name", "seconds", "times_s"]]
+    assert list(world.folder.glob("*.samples")) == []
+
+
+def test_a_record_builds_a_bundle_that_serves_the_program(world):
+    record, bundle = world.folder / "traffic.jsonl", world.folder / "made.trtc"
+    path = world.program(RUN_ONCE)
+    world.exec("--record", record, "--", sys.executable, path)
+    built = subprocess.run(
+        [TRTC, "build", world.model, "--traffic", record, "--measure-seconds", "0.1", "-o", bundle],
+        check=False, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert built.returncode == 0, built.stderr
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    assert manifest["planned"]["requests"] == 1
+    assert any("real sample" in evidence["samples"] for evidence in manifest["evidence"]), manifest["evidence"]
+    done = world.exec("--bundle", bundle, "--record-before", record, "--", sys.executable, path)
+    assert (done.returncode, done.stdout) == (0, WANTED)
+    assert world.only["before_s"] > 0
+    assert " before (" in done.stderr
+
+
+def test_a_record_of_another_model_is_refused_by_a_build(world):
+    record = world.folder / "traffic.jsonl"
+    world.exec("--record", record, "--", sys.executable, world.program(RUN_ONCE))
+    other = world.folder / "other.onnx"
+    model = double_model()
+    model.producer_version = "2"
+    other.write_bytes(model.SerializeToString())
+    built = subprocess.run([TRTC, "build", other, "--traffic", record], check=False, capture_output=True, text=True)
+    assert built.returncode == 2
+    assert "there is no request in it" in built.stderr
+    assert "trtc exec records by content: this model file is" in built.stderr
+
+
+def test_a_killed_program_leaves_what_it_recorded(world):
+    record = world.folder / "traffic.jsonl"
+    code = """
+    session = ort.InferenceSession(model)
+    print("ready", flush=True)
+    while True:
+        session.run(None, {"x": x})
+    """
+    command = [str(TRTC), "exec", "-q", "--record", str(record), "--", sys.executable, str(world.program(code))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=world.env(), process_group=0) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        end = time.monotonic() + 60
+        while time.monotonic() < end and not (record.exists() and b"\n" in record.read_bytes()):
+            os.sched_yield()
+        os.killpg(child.pid, signal.SIGKILL)
+    assert sum(entry.get("count", 0) for entry in entries(record)) > 0
+
+
+def test_several_processes_share_a_record(world):
+    record = world.folder / "traffic.jsonl"
+    code = """
+    import subprocess
+    if len(sys.argv) == 1:
+        children = [subprocess.Popen([sys.executable, __file__, str(i)]) for i in range(3)]
+        sys.exit(max(child.wait() for child in children))
+    session = ort.InferenceSession(model)
+    for _ in range(50):
+        session.run(None, {"x": np.zeros((int(sys.argv[1]) + 1, 3), "f4")})
+    """
+    done = world.exec("--record", record, "--", sys.executable, world.program(code))
+    assert done.returncode == 0, done.stderr
+    assert sum(entry.get("count", 0) for entry in entries(record)) == 150
+    assert (world.only["calls"], world.only["sizes"]) == (150, 3)
+
+
+@pytest.mark.parametrize("place", ["a folder", "no folder"])
+def test_a_record_that_cannot_be_written_is_one_warning_and_the_program_runs(world, place):
+    record = world.folder if place == "a folder" else world.folder / "missing" / "r.jsonl"
+    done = world.exec("--record", record, "--", sys.executable, world.program(RUN_ONCE))
+    assert (done.returncode, done.stdout) == (0, WANTED)
+    assert done.stderr.count("warning") == 1
+
+
+@pytest.mark.parametrize(("args", "message"), [
+    pytest.param(["--", "true"], "nothing to do", id="no-option"),
+    pytest.param(["--bundle", "missing.trtc", "--", "true"], "missing.trtc", id="no-bundle"),
+    pytest.param(["--bundles", "missing", "--", "true"], "no such folder", id="no-folder"),
+    pytest.param(["--record", "r.jsonl", "--", "no-such-program"], "no such command", id="no-program"),
+    pytest.param(["--samples", "3", "--", "true"], "add --record", id="samples-of-nothing"),
+    pytest.param(["--record", "r.jsonl", "--record-before", "b.jsonl", "--", "true"], "no such file", id="no-before"),
+    pytest.param(["--record", "r.jsonl"], "COMMAND", id="no-command"),
+])  # fmt: skip
+def test_wrong_use_is_said_in_one_line(world, args, message):
+    done = world.exec(*args)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,144 @@
+"""What ``trtc exec`` says at the end: calls, sizes and times of each model, and what only ONNX Runtime could do."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from trtc.profiles import UsageError
+from trtc.tools.output import print_text, seconds_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+
+def read_report(path: Path) -> list[dict[str, Any]]:
+    """Read the entries that the program's processes wrote; a line that one was killed at is left out."""
+    return list(_entries(path))
+
+
+def read_before(path: Path) -> dict[str, float]:
+    """Read mean seconds of a call, by the digest of its model, from a record of plain runs.
+
+    Raises:
+        UsageError: when there is no such record.
+    """
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file; give the record that trtc exec --record wrote")
+    sums: dict[str, list[float]] = {}
+    for entry in _entries(path):
+        if isinstance(entry.get("model"), str) and "inputs" in entry:
+            total = sums.setdefault(entry["model"], [0, 0.0])
+            total[0] += _number(entry, "count")
+            total[1] += _number(entry, "seconds")
+    if not sums:
+        raise UsageError(f"{path}: holds no calls; give the record that trtc exec --record wrote")
+    return {model: seconds / count for model, (count, seconds) in sums.items() if count}
+
+
+def summary_fields(
+    entries: Sequence[Mapping[str, Any]], bundles: Sequence[Mapping[str, str]], before: Mapping[str, float]
+) -> dict[str, Any]:
+    """Join what all processes wrote.
+
+    Args:
+        entries: of the report.
+        bundles: that were given.
+        before: mean seconds of a call before, by model.
+
+    Returns:
+        ``processes``, ``models``, ``unused_bundles`` and ``notes``, ready for JSON.
+    """
+    models: dict[str, dict[str, Any]] = {}
+    notes: list[str] = []
+    processes = 0
+    for entry in entries:
+        processes += "process" in entry
+        if isinstance(note := entry.get("note"), str) and note not in notes:
+            notes.append(note)
+        if isinstance(digest := entry.get("model"), str):
+            _join(models.setdefault(digest, _empty(digest, entry)), entry)
+    for digest, model in models.items():
+        model["sizes"] = len(model.pop("shapes"))
+        model["mean_s"] = model["seconds"] / model["calls"] if model["calls"] else None
+        model["before_s"] = before.get(digest)
+    used = {path for model in models.values() for path in model["bundles"]}
+    return {
+        "processes": processes,
+        "models": list(models.values()),
+        "unused_bundles": [b["path"] for b in bundles if b["path"] not in used and b["file_sha256"] not in models],
+        "notes": notes,
+    }
+
+
+def show_summary(fields: Mapping[str, Any]) -> None:
+    """Print the summary to standard error."""
+    for line in _lines(fields):
+        print_text(f"trtc: {line}", err=True)
+
+
+def _lines(fields: Mapping[str, Any]) -> Iterator[str]:
+    yield from fields["notes"]
+    if not fields["processes"]:
+        yield (
+            "no Python process under this command imported ONNX Runtime where trtc is installed; a program of another "
+            "environment, or one run with -I, -E or -S, runs plain"
+        )
+    for model in fields["models"]:
+        by = "the bundle" if model["bundles"] else "ONNX Runtime"
+        line = f"{model['name']} ({model['model'][:12]}): {model['calls']} calls of {model['sizes']} sizes by {by}"
+        if model["mean_s"] is not None:
+            line += f", {seconds_text(model['mean_s'])} each"
+            if model["before_s"]:
+                line += f", {seconds_text(model['before_s'])} before ({model['mean_s'] / model['before_s']:.2f} x)"
+        yield line
+        for item in model["through"]:
+            yield f"  {item['count']} x {item['method']} by ONNX Runtime: {item['reason']}"
+        if model["lost"]:
+            yield f"  {model['lost']} calls were not counted: more different sizes than are kept"
+    for path in fields["unused_bundles"]:
+        yield f"{path}: not used: no model that was opened has the digest that it was built from"
+
+
+def _empty(digest: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "model": digest, "name": str(entry.get("name", "")), "bundles": [], "sessions": 0, "open_s": 0.0, "calls": 0,
+        "seconds": 0.0, "shapes": set(), "lost": 0, "through": [],
+    }  # fmt: skip
+
+
+def _join(model: dict[str, Any], entry: Mapping[str, Any]) -> None:
+    if "opened_s" in entry:
+        model["sessions"] += 1
+        model["open_s"] += _number(entry, "opened_s")
+        if (bundle := entry.get("bundle")) and bundle not in model["bundles"]:
+            model["bundles"].append(bundle)
+    elif "inputs" in entry:
+        model["calls"] += int(_number(entry, "count"))
+        model["seconds"] += _number(entry, "seconds")
+        model["shapes"].add(json.dumps(entry["inputs"], sort_keys=True))
+    elif "method" in entry:
+        same = [i for i in model["through"] if (i["method"], i["reason"]) == (entry["method"], entry["reason"])]
+        if same:
+            same[0]["count"] += int(_number(entry, "count"))
+        else:
+            model["through"].append({key: entry[key] for key in ("method", "reason", "count")})
+    elif "lost" in entry:
+        model["lost"] += int(_number(entry, "lost"))
+
+
+def _number(entry: Mapping[str, Any], key: str) -> float:
+    value = entry.get(key)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _entries(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                entry = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(entry, dict):
+                yield entry
