@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 BEHIND = 0.85
 """A way that never reached this share of the best rate is dropped. Other work on the machine slows rounds down, so the
 best round of each tells most."""
-ALIKE = 0.985
-"""Ways within 1.5 % of the best rate count as equal; of those the one with the least time for a lone call wins."""
+LEAST_NOISE, MOST_NOISE = 0.015, 0.10
+"""Ways whose best rounds differ by less than the noise of the rounds count as equal, within these limits: few rounds
+show too little of it, and where it is larger than the second, something must be chosen all the same."""
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 40
 _ROUND_S = 0.05
 
@@ -133,7 +134,7 @@ def race(course: Race, ways: Sequence[Way], budget_s: float) -> Outcome:
             way: drive(ready[way][:1], course.requests(way.mode)) / len(course.requests(way.mode)) for way in alive
         }
     rates = {way: statistics.median(values) for way, values in rounds.items()}
-    return Outcome(_chosen({way: rates[way] for way in alive}, lone_s), rates, lone_s)
+    return Outcome(chosen({way: rounds[way] for way in alive}, lone_s, course.threads), rates, lone_s)
 
 
 def _ready(stack: ExitStack, course: Race, ways: Sequence[Way]) -> dict[Way, list[Caller]]:
@@ -159,7 +160,24 @@ def _rate(callers: Sequence[Caller], requests: Sequence[Request], budget_s: floa
     return passes * len(requests) / spent_s
 
 
-def _chosen(rates: Mapping[Way, float], lone_s: Mapping[Way, float]) -> Way:
-    best = max(rates.values())
-    alike: Iterable[Way] = (way for way in rates if rates[way] >= ALIKE * best)
-    return min(alike, key=lambda way: (lone_s[way], way.mode != "exact", way.slots))
+def chosen(rounds: Mapping[Way, Sequence[float]], lone_s: Mapping[Way, float], threads: int) -> Way:
+    """Choose a way from the rates of its rounds.
+
+    Ways that are alike within the noise are told apart by what measures nothing: exact sizes before padded ones, which
+    compute more; no more threads than processors; then the least time for a lone call.
+
+    Args:
+        rounds: requests a second in each round.
+        lone_s: seconds of a lone request.
+        threads: processors.
+    """
+    best = {way: max(rates) for way, rates in rounds.items()}
+    least = (1 - _noise(rounds.values())) * max(best.values())
+    alike: Iterable[Way] = (way for way in rounds if best[way] >= least)
+    return min(alike, key=lambda way: (way.mode != "exact", way.slots * way.threads > threads, lone_s[way], way.slots))
+
+
+def _noise(rounds: Iterable[Sequence[float]]) -> float:
+    """How far rounds of the same way fall behind its best one, as a share: the median over all ways."""
+    behind = statistics.median(1 - statistics.median(rates) / max(rates) for rates in rounds)
+    return min(max(behind, LEAST_NOISE), MOST_NOISE)

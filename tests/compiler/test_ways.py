@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from trtc.compiler.replay import Caller, Request, drive
-from trtc.compiler.ways import Race, Way, _chosen, race
+from trtc.compiler.ways import Race, Way, chosen, race
 from trtc.compiler.workload import requests_in, workload_of
 from trtc.engines.errors import EngineError
 from trtc.profiles import PadRule
@@ -92,11 +92,33 @@ def test_threads_that_help_are_chosen(course):
     assert found.best == Way(1, 2, "exact")
 
 
-def test_among_ways_as_fast_the_shortest_lone_call_wins_and_slower_ones_never_do():
+def rounds(best, noise=0.0):
+    return [best * (1 - noise), best, best * (1 - noise)]
+
+
+def test_ways_that_are_alike_are_told_apart_by_the_time_of_a_lone_call():
     a, b, slow = Way(2, 1, "exact"), Way(1, 2, "exact"), Way(1, 1, "exact")
-    lone_s = {a: 0.02, b: 0.01, slow: 0.001}
-    assert _chosen({a: 100.0, b: 99.0, slow: 97.0}, lone_s) == b
-    assert _chosen({a: 100.0, b: 98.0, slow: 97.0}, lone_s) == a
+    lone_s = {a: 2.0, b: 1.0, slow: 0.5}
+    assert chosen({a: rounds(100.0), b: rounds(99.0), slow: rounds(97.0)}, lone_s, 2) == b
+
+
+def test_within_the_noise_exact_sizes_go_before_padded_ones_and_no_processor_is_asked_for_twice():
+    exact, crowded, padded = Way(2, 1, "exact"), Way(2, 2, "exact"), Way(1, 2, "bucket")
+    lone_s = {exact: 2.0, crowded: 1.0, padded: 1.0}
+    noisy = {exact: rounds(95.0, 0.2), crowded: rounds(97.0, 0.2), padded: rounds(100.0, 0.2)}
+    assert chosen(noisy, lone_s, 2) == exact
+    quiet = {exact: rounds(95.0), crowded: rounds(97.0), padded: rounds(100.0)}
+    assert chosen(quiet, lone_s, 2) == padded
+
+
+def test_noise_never_hides_a_difference_of_more_than_a_tenth():
+    exact, padded = Way(2, 1, "exact"), Way(2, 1, "bucket")
+    assert chosen({exact: rounds(85.0, 0.5), padded: rounds(100.0, 0.5)}, {exact: 1.0, padded: 1.0}, 2) == padded
+
+
+def test_one_slow_round_does_not_cost_a_way_its_place():
+    steady, fast = Way(2, 1, "bucket"), Way(2, 1, "exact")
+    assert chosen({steady: [80.0] * 4, fast: [100.0, 30.0, 30.0, 100.0]}, {steady: 1.0, fast: 1.0}, 2) == fast
 
 
 def test_a_request_that_fails_ends_the_race(course):
