@@ -221,6 +221,27 @@ def test_a_bundle_without_costs_is_compared_by_its_padding(trtc, bundle, folder)
     assert said.json["rebuilt"]["profiles"][0]["ranges"]["seq"]["max"] == 3
 
 
+@pytest.mark.usefixtures("planned")
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["--plan", "plan.toml", "--frozen"], id="plan-file"),
+        pytest.param(["--dim", "batch=1..8", "--buckets", "seq=16,64", "--pad", "batch", *PADDED], id="buckets"),
+    ],
+)
+def test_a_ladder_that_grows_along_one_of_two_symbols_is_compared(trtc, encoder, folder, tmp_path, words):
+    words = [folder / word if word == "plan.toml" else word for word in words]
+    path = tmp_path / "grows.trtc"
+    said = trtc("build", encoder, *words, "--measure-seconds", "0.2", "--verify-seconds", "2", "-o", path)
+    assert said.code == 0, said.err
+    today = tmp_path / "today.jsonl"
+    today.write_text("".join(json.dumps({"sizes": {"batch": 1, "seq": n}}) + "\n" for n in (5, 12, 14, 40)))
+    said = trtc("plan", "--from-bundle", path, "--traffic", today, "--json")
+    assert said.code in {0, 1}, said.err  # whether it fits depends on what was measured
+    assert said.json["refused"] == 0
+    assert said.json["today"]["expected_s"] > 0
+
+
 def test_costs_that_are_not_measured_are_marked(trtc, encoder, traffic):
     said = trtc("plan", encoder, "--traffic", traffic, "--dim", "batch=1", *PADDED, *QUICK, "--json")
     assert said.json["cost"]["source"] == "analytic"
