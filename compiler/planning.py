@@ -23,23 +23,25 @@ from trtc.engines.layout import plan_layout
 from trtc.engines.manifest import CostRecord, PlanRecord
 from trtc.engines.registry import backend_named
 from trtc.profiles import Ladder, ModelError, Profile, Range, UsageError, unknown_name
+from trtc.profiles.evaluation import served_part
+from trtc.profiles.plan_space import check_limits
 from trtc.profiles.plan_values import ArenaBudget, PlanRequest
 from trtc.profiles.planner import plan_ladder
 from trtc.profiles.traffic import traffic_from_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     import numpy.typing as npt
 
-    from trtc.compiler.analysis import Analysis
+    from trtc.compiler.analysis import Analysis, Declared
     from trtc.compiler.construct import Opener
     from trtc.compiler.model import Model
     from trtc.compiler.options import Setting
     from trtc.engines.manifest import Mode
     from trtc.profiles.plan_values import PlanResult
     from trtc.profiles.traffic import Traffic
-    from trtc.profiles.traffic_files import Reading
 
 _WAYS_SHARE, _GRID_SHARE = 0.2, 0.5
 """Parts of the time for measuring: which threads, the cost grid; the rest compares exact with padded."""
@@ -87,7 +89,7 @@ class Planning:
         )
 
 
-def planned(model: Model, analysis: Analysis, reading: Reading, setting: Setting) -> Analysis:
+def planned(model: Model, analysis: Analysis, declared: Declared, setting: Setting) -> Analysis:
     """Replace the ladder of an analysis by the best one for this traffic.
 
     Padding is proven inside the bounds first: what is refused here stops the build. It has to be proven again for the
@@ -96,7 +98,7 @@ def planned(model: Model, analysis: Analysis, reading: Reading, setting: Setting
     Args:
         model: that is built.
         analysis: with the profile that bounds what is served.
-        reading: the traffic, as read.
+        declared: the options as read, with traffic.
         setting: of the build.
 
     Returns:
@@ -108,9 +110,12 @@ def planned(model: Model, analysis: Analysis, reading: Reading, setting: Setting
         ModelError: when the model does not run at a size of the traffic.
         CheckError: when no ladder satisfies a budget.
     """
+    reading = declared.traffic
+    if reading is None:
+        raise UsageError("a plan is made from traffic; give --traffic FILE, which session.record_traffic writes")
     for note in reading.notes:
         setting.progress.note(note)
-    bounds = Bounds.of(analysis, reading.traffic, setting)
+    bounds = Bounds.of(analysis, reading.traffic, _stated(analysis, declared), setting)
     analysis = with_ladder(_without_idle_rules(analysis, bounds, setting), Ladder((bounds.profile,)))
     prove(with_ladder(analysis, Ladder((bounds.trial,))), setting)
     planning = _planning(model, analysis, bounds, setting)
@@ -166,8 +171,17 @@ class Bounds:
     fixed: dict[str, int]
 
     @classmethod
-    def of(cls, analysis: Analysis, traffic: Traffic, setting: Setting) -> Bounds:
+    def of(cls, analysis: Analysis, traffic: Traffic, stated: AbstractSet[str], setting: Setting) -> Bounds:
         """Settle them.
+
+        What was asked for is served: the traffic, the ranges that the options state, and with a catch-all whatever the
+        model takes. Sizes that nobody asked for would have to be compared, and cost time, for nothing.
+
+        Args:
+            analysis: with the ranges that the model takes, or the options state.
+            traffic: as read.
+            stated: symbols whose largest size the options state.
+            setting: of the build.
 
         Raises:
             UsageError: for symbols that the model does not have, and options that contradict the traffic.
@@ -176,6 +190,7 @@ class Bounds:
         align = _aligned(analysis, setting)
         ranges = _one_profile(analysis)
         padded = {rule.symbol for rule in analysis.plan.padding}
+        everything = setting.options.plan.rare == "catch_all"
         limits, axes = {}, []
         for symbol in traffic.symbols:
             r = ranges[symbol]
@@ -190,15 +205,15 @@ class Bounds:
             unit = lcm(step, align.get(symbol, 1))
             wanted = -(-int(sizes[-1]) // unit) * unit
             top = wanted if r.max is None else min(wanted, r.max)
-            limits[symbol] = Range(max(r.min, 1), r.max or top, r.max or top)
+            high = (r.max or top) if symbol in stated or everything else top
+            limits[symbol] = Range(max(r.min, 1), high, high)
             low = min(max(-(-int(sizes[0]) // step) * step, r.min), top)
             axes.append(Axis(symbol, low, top, step))
+        check_limits(traffic, limits)
         rest = {s: r for s, r in ranges.items() if s not in limits}
         tops = {axis.symbol: axis.high for axis in axes}
         covered = {
-            s: (limits[s] if setting.options.plan.rare == "catch_all" else Range(limits[s].min, tops[s], tops[s]))
-            if s in limits
-            else r
+            s: (limits[s] if everything else Range(limits[s].min, tops[s], tops[s])) if s in limits else r
             for s, r in ranges.items()
         }
         base = analysis.found.base
@@ -208,6 +223,12 @@ class Bounds:
             s: _up_to(r, traffic.quantiles(s, [0.5])[0], steps[s]) if s in steps else r for s, r in covered.items()
         }
         return cls(traffic, limits, steps, Profile("p0", covered), Profile("p0", trial), tuple(axes), fixed)
+
+
+def _stated(analysis: Analysis, declared: Declared) -> frozenset[str]:
+    """Symbols of the signature whose largest size the options state."""
+    merges = analysis.found.merges
+    return frozenset(merges.get(s, s) for p in declared.profiles for s, r in p.ranges.items() if r.max is not None)
 
 
 def _up_to(r: Range, size: int, step: int) -> Range:
@@ -356,11 +377,12 @@ def _compared(opener: Opener, final: Analysis, bounds: Bounds, setting: Setting,
     least = _NEAR * first.rates[first.best]
     near = [(way.slots, way.threads) for way, rate in first.rates.items() if rate >= least]
     share = 1 - _WAYS_SHARE - _GRID_SHARE
+    padded = {rule.symbol for rule in final.plan.padding}
     course = Race(
         opener.open,
         final.subject,
         final.plan.padding,
-        [bounds.fixed | sizes for sizes in workload_of(bounds.traffic)],
+        [bounds.fixed | sizes for sizes in workload_of(served_part(final.plan.ladder, bounds.traffic, padded))],
         setting.threads,
     )
     return fastest(course, _modes(final, bounds, setting), near, share * setting.options.measure_s)

@@ -11,7 +11,7 @@ import tomllib
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from trtc.engines.manifest_file import read_manifest
 
@@ -23,6 +23,26 @@ SIZES = {5: 60, 12: 30, 14: 20, 40: 2}
 def write(path, counts):
     path.write_text("".join(json.dumps({"sizes": {"seq": n}, "count": c}) + "\n" for n, c in counts.items()))
     return path
+
+
+def tall():
+    """Adds a column of 80, cut to the height: larger heights fail."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "zero"], ["h"], axis=0),
+        helper.make_node("Slice", ["column", "zero", "h", "zero"], ["cut"]),
+        helper.make_node("Add", ["x", "cut"], ["y"]),
+    ]
+    column, zero = np.arange(80, dtype=np.float32)[:, None], np.zeros(1, np.int64)
+    return helper.make_model(
+        helper.make_graph(
+            nodes, "tall",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["h", "w"])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["h", "w"])],
+            [numpy_helper.from_array(column, "column"), numpy_helper.from_array(zero, "zero")],
+        ),
+        opset_imports=[helper.make_opsetid("", 17)], ir_version=9,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -316,6 +336,49 @@ def test_wrong_use_says_what_to_do(  # noqa: PLR0917 (a table)
     said = trtc("build", encoder, "--traffic", traffic, *dim, *PADDED, *QUICK, *words)
     assert said.code == code, said.err
     assert message in said.err
+
+
+@pytest.mark.parametrize("verb", ["plan", "build"])
+@pytest.mark.parametrize(
+    ("served", "share"), [pytest.param("64..128", "100.00%", id="none"), pytest.param("1..13", "19.64%", id="some")]
+)
+def test_traffic_outside_the_stated_ranges_is_refused_before_anything_is_measured(  # noqa: PLR0917 (a table)
+    trtc, encoder, traffic, verb, served, share
+):
+    said = trtc(verb, encoder, "--traffic", traffic, "--dim", "batch=1", "--dim", f"seq={served}", *PADDED)
+    assert said.code == 2, said.err
+    assert f"{share} of the traffic has seq" in said.err
+    assert f"takes {served}" in said.err
+    assert "measuring" not in said.err
+
+
+def test_hardly_any_of_the_traffic_need_be_served(trtc, encoder, folder):
+    """The few requests that ways of running are compared on are among those that are served."""
+    rare = write(folder / "rare.jsonl", {5: 1, 40: 999})
+    words = ["--dim", "batch=1", *PADDED, "--rare", "refuse", "--refuse-share", "0.9995", "--measure-seconds", "0.2"]
+    said = trtc("plan", encoder, "--traffic", rare, *words, "--json")
+    assert said.code == 0, said.err
+    assert said.json["profiles"][-1]["ranges"]["seq"]["max"] == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "top"),
+    [
+        pytest.param([], 48, id="traffic"),
+        pytest.param(["--rare", "catch-all"], 80, id="catch-all"),
+        pytest.param(["--dim", "h=16..64"], 64, id="stated"),
+    ],
+)
+def test_what_may_not_be_padded_ends_at_the_traffic_unless_more_was_asked_for(trtc, tmp_path, words, top):
+    """The model takes heights up to 80, which nobody asked for."""
+    model = tmp_path / "tall.onnx"
+    onnx.save(tall(), model)
+    path = tmp_path / "sizes.jsonl"
+    path.write_text("".join(json.dumps({"sizes": {"h": 48, "w": w}}) + "\n" for w in (10, 20)))
+    said = trtc("plan", model, "--traffic", path, *QUICK, *words, "--json")
+    assert said.code == 0, said.err
+    (profile,) = said.json["profiles"]
+    assert profile["ranges"]["h"]["max"] == top
 
 
 @pytest.mark.parametrize(
