@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -398,6 +399,19 @@ def test_places_that_cannot_take_a_file_are_refused_before_anything_runs(trtc, e
     for place in (tmp_path, tmp_path / "missing" / "plan.toml", encoder):
         said = trtc("plan", encoder, "--traffic", traffic, "-o", place)
         assert said.code == 2
+
+
+@pytest.mark.parametrize("option", ["-o", "--html"])
+def test_a_folder_that_may_not_be_written_is_refused_before_anything_runs(
+    trtc, encoder, traffic, tmp_path, monkeypatch, option
+):
+    """Rights are taken away in the look-up alone: tests may run as a user who may write everywhere."""
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path and access(path, mode))
+    said = trtc("plan", encoder, "--traffic", traffic, *QUICK, option, tmp_path / "plan.out")
+    assert said.code == 4
+    assert f"{tmp_path} may not be written" in said.err
+    assert "loading the model" not in said.err
 
 
 def test_a_page_without_its_library_says_what_to_install(trtc, encoder, traffic, tmp_path, monkeypatch):
