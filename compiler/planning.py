@@ -13,6 +13,7 @@ from trtc.compiler.construct import open_provisional
 from trtc.compiler.cost_grid import Axis, GridOptions, MeasuredCost, analytic_cost, measure_cost
 from trtc.compiler.measure import Measured, fastest, ways_of
 from trtc.compiler.operation_counts import analytic_seconds
+from trtc.compiler.plan_options import check_align
 from trtc.compiler.prove import prove
 from trtc.compiler.replay import Caller, Request
 from trtc.compiler.runnable import target_to_measure
@@ -23,8 +24,9 @@ from trtc.engines.layout import plan_layout
 from trtc.engines.manifest import CostRecord, PlanRecord
 from trtc.engines.registry import backend_named
 from trtc.profiles import Ladder, ModelError, Profile, Range, UsageError, unknown_name
+from trtc.profiles.cost import element_cost
 from trtc.profiles.evaluation import served_part
-from trtc.profiles.plan_space import check_limits
+from trtc.profiles.plan_space import check_limits, plan_space
 from trtc.profiles.plan_values import ArenaBudget, PlanRequest
 from trtc.profiles.planner import plan_ladder
 from trtc.profiles.traffic import traffic_from_rows
@@ -117,6 +119,8 @@ def planned(model: Model, analysis: Analysis, declared: Declared, setting: Setti
         setting.progress.note(note)
     bounds = Bounds.of(analysis, reading.traffic, _stated(analysis, declared), setting)
     analysis = with_ladder(_without_idle_rules(analysis, bounds, setting), Ladder((bounds.profile,)))
+    # What no ladder can satisfy is told before minutes of proving and measuring; any cost will do for that.
+    plan_space(bounds.traffic, element_cost(bounds.traffic.symbols), request_for(analysis, bounds, setting))
     prove(with_ladder(analysis, Ladder((bounds.trial,))), setting)
     planning = _planning(model, analysis, bounds, setting)
     for note in planning.result.notes:
@@ -256,15 +260,7 @@ def _traffic_of(analysis: Analysis, traffic: Traffic) -> Traffic:
 def _aligned(analysis: Analysis, setting: Setting) -> dict[str, int]:
     """The alignment asked for: of symbols that may be padded, for others have no bucket of their own."""
     align = setting.options.plan.align
-    padded = {rule.symbol for rule in analysis.plan.padding}
-    for symbol in align:
-        if symbol not in analysis.plan.signature.symbols:
-            raise UsageError(f"--align has an {unknown_name('symbol', symbol, analysis.plan.signature.symbols)}")
-        if symbol not in padded:
-            raise UsageError(
-                f"--align {symbol}={align[symbol]}, but {symbol} may not be padded, so it runs at its own sizes; "
-                f"add --pad {symbol} or leave --align out"
-            )
+    check_align(align, analysis.plan.signature.symbols, {rule.symbol for rule in analysis.plan.padding}, ())
     return dict(align)
 
 

@@ -223,9 +223,10 @@ def _check_arena(space: Space, buckets: IntArray, weights: FloatArray, beside: s
         sizes = dict(zip(space.traffic.symbols, (int(n) for n in wide[worst]), strict=True))
         need, limit = float(sizes_bytes[worst]), space.arena.limit_bytes
         share = float(weights[over].sum()) / float(weights.sum())
+        instead = "" if over.all() else f", or refuse {share:.2%} of the traffic"
         raise CheckError(
             f"a slot may take {limit:.0f} bytes, but {sizes_text(sizes)} needs {need:.0f}, {need - limit:.0f} more"
-            f"{beside}; the nearest budget that serves all is {need:.0f} bytes, or refuse {share:.2%} of the traffic"
+            f"{beside}; the nearest budget that serves all is {need:.0f} bytes{instead}"
         )
 
 

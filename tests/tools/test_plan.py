@@ -325,6 +325,9 @@ def test_bad_traffic_is_one_message_that_names_the_line(  # noqa: PLR0917 (a tab
         pytest.param(["--align", "seq"], 2, "write SYMBOL=N", id="align-without-number"),
         pytest.param(["--align", "sep=8"], 2, "did you mean 'seq'", id="align-unknown"),
         pytest.param(["--rare", "refuse"], 2, "--refuse-share", id="refuse-without-share"),
+        pytest.param(["--rare", "refuse", "--refuse-share", "1"], 2, "give a share below 1", id="refuse-everything"),
+        pytest.param(["--align", "seq=64", "--dim", "seq=1..40"], 2, "is served up to 40", id="align-above-the-top"),
+        pytest.param(["--align", "seq=16", "--dim", "seq=1..40"], 2, "align to 10", id="align-across-the-top"),
         pytest.param(["--max-profiles", "0"], 2, "--max-profiles", id="no-profile"),
         pytest.param(["--max-slot-memory", "1K"], 1, "bytes", id="budget-that-nothing-satisfies"),
         pytest.param(["--frozen"], 2, "--plan", id="frozen-without-plan"),
@@ -334,9 +337,33 @@ def test_wrong_use_says_what_to_do(  # noqa: PLR0917 (a table)
     trtc, encoder, traffic, words, code, message
 ):
     dim = [] if any(word.startswith("--dim") or word == "--buckets" for word in words) else ["--dim", "batch=1"]
-    said = trtc("build", encoder, "--traffic", traffic, *dim, *PADDED, *QUICK, *words)
+    said = trtc("build", encoder, "--traffic", traffic, *dim, *PADDED, *words)
     assert said.code == code, said.err
     assert message in said.err
+    assert "proving" not in said.err
+    assert "measuring" not in said.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["--rare", "refuse", "--refuse-share", "1"], id="refuse-everything"),
+        pytest.param(["--align", "seq=64", "--dim", "seq=1..40"], id="align-above-the-top"),
+        pytest.param(["--align", "batch=2"], id="align-what-is-not-padded"),
+    ],
+)
+def test_what_the_options_alone_show_is_refused_before_the_model_runs(trtc, encoder, traffic, words):
+    said = trtc("plan", encoder, "--traffic", traffic, *PADDED, *words)
+    assert said.code == 2
+    assert "running the model" not in said.err
+
+
+def test_a_budget_that_nothing_satisfies_does_not_offer_to_refuse_everything(trtc, encoder, folder):
+    long = write(folder / "all-long.jsonl", {200: 5, 400: 3})
+    said = trtc("plan", encoder, "--traffic", long, "--dim", "batch=1", *PADDED, "--max-slot-memory", "1K")
+    assert said.code == 1, said.err
+    assert "the nearest budget that serves all is" in said.err
+    assert "refuse" not in said.err
 
 
 @pytest.mark.parametrize("verb", ["plan", "build"])
@@ -402,7 +429,7 @@ def test_places_that_cannot_take_a_file_are_refused_before_anything_runs(trtc, e
 
 
 @pytest.mark.parametrize("option", ["-o", "--html"])
-def test_a_folder_that_may_not_be_written_is_refused_before_anything_runs(
+def test_a_folder_that_may_not_be_written_is_refused_before_anything_runs(  # noqa: PLR0917 (a table)
     trtc, encoder, traffic, tmp_path, monkeypatch, option
 ):
     """Rights are taken away in the look-up alone: tests may run as a user who may write everywhere."""
