@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trtc.compiler.construct import open_provisional
-from trtc.compiler.cost_grid import Axis, GridOptions, MeasuredCost, analytic_cost, measure_cost
+from trtc.compiler.cost_grid import Axis, GridOptions, MeasuredCost, analytic_cost, measure_cost, unsteadiness
 from trtc.compiler.measure import Measured, fastest, ways_of
 from trtc.compiler.operation_counts import analytic_seconds
 from trtc.compiler.plan_options import check_align
@@ -293,6 +293,8 @@ def _planning(model: Model, analysis: Analysis, bounds: Bounds, setting: Setting
     way = first.best
     setting.progress.stage("measuring what sizes cost")
     cost = _measured_cost(opener, analysis, bounds, setting, way)
+    if warning := unsteadiness(cost.model.held_out):
+        setting.progress.note(warning)
     setting.progress.stage("planning the ladder")
     result = _whole(plan_ladder(bounds.traffic, cost.model, request), bounds)
     record = CostRecord(model=cost.model, threads=way.threads, runs=cost.runs, refused=cost.refused, spread=cost.spread)

@@ -8,13 +8,16 @@ import re
 import shutil
 import sys
 import tomllib
+from dataclasses import replace
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from trtc.compiler.cost_grid import measure_cost
 from trtc.engines.manifest_file import read_manifest
+from trtc.profiles.cost import HeldOut
 
 PADDED = ["--pad", "seq", "--fill", "input_ids=0", "--fill", "attention_mask=0"]
 QUICK = ["--measure-seconds", "0", "--verify-seconds", "2"]
@@ -268,6 +271,17 @@ def test_costs_that_are_not_measured_are_marked(trtc, encoder, traffic):
     assert said.json["cost"]["source"] == "analytic"
     assert said.json["execution"] is None
     assert any("counted, not measured" in note for note in said.json["notes"])
+
+
+def test_a_plan_says_that_costs_were_unsteady(trtc, encoder, traffic, monkeypatch):
+    def far_off(*words):
+        cost = measure_cost(*words)
+        return replace(cost, model=replace(cost.model, held_out=HeldOut(3, 0.3, 0.9)))
+
+    monkeypatch.setattr("trtc.compiler.planning.measure_cost", far_off)
+    words = ["--dim", "batch=1", *PADDED, "--measure-seconds", "0.2", "--json"]
+    (note,) = [n for n in trtc("plan", encoder, "--traffic", traffic, *words).json["notes"] if "unsteady" in n]
+    assert "30% in the middle, 90% at worst" in note
 
 
 def test_without_padding_one_profile_serves_everything_exactly(trtc, encoder, traffic):
