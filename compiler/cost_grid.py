@@ -197,7 +197,7 @@ def without_outliers(values: Sequence[float]) -> list[float]:
 
 
 def unsteadiness(error: HeldOut | None) -> str:
-    """Say that costs are too far off to tell ladders apart well; nothing where they are not, or nothing was compared."""
+    """Say that costs are too far off to tell ladders apart well; nothing where they are not, or none were compared."""
     if error is None or (error.median <= LARGE_MEDIAN and error.worst <= LARGE_WORST):
         return ""
     return (

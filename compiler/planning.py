@@ -119,6 +119,8 @@ def planned(model: Model, analysis: Analysis, declared: Declared, setting: Setti
         setting.progress.note(note)
     bounds = Bounds.of(analysis, reading.traffic, _stated(analysis, declared), setting)
     analysis = with_ladder(_without_idle_rules(analysis, bounds, setting), Ladder((bounds.profile,)))
+    for note in _unspoken(analysis, bounds):
+        setting.progress.note(note)
     # What no ladder can satisfy is told before minutes of proving and measuring; any cost will do for that.
     plan_space(bounds.traffic, element_cost(bounds.traffic.symbols), request_for(analysis, bounds, setting))
     prove(with_ladder(analysis, Ladder((bounds.trial,))), setting)
@@ -142,6 +144,17 @@ def _without_idle_rules(analysis: Analysis, bounds: Bounds, setting: Setting) ->
         )
     kept = tuple(rule for rule in rules if rule.symbol not in idle)
     return replace(analysis, plan=replace(analysis.plan, padding=kept))
+
+
+def _unspoken(analysis: Analysis, bounds: Bounds) -> list[str]:
+    """Say which padded sizes the traffic leaves out: nothing can be chosen for them."""
+    padded = [rule.symbol for rule in analysis.plan.padding]
+    return [
+        f"the traffic says nothing of {s}, which may be padded: every profile takes all of it, {s} "
+        f"{bounds.profile.ranges[s]}; give its size with every request, or state it, such as --dim {s}=1"
+        for s in padded
+        if s not in bounds.traffic.symbols
+    ]
 
 
 def with_ladder(analysis: Analysis, ladder: Ladder) -> Analysis:

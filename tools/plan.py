@@ -118,13 +118,17 @@ def show_plan(view: PlanView) -> None:
     """Print a plan."""
     from trtc.tools.plan_html import sentences, tables
 
+    said = sentences(view)
     print_line()
+    if view.refused:
+        print_text(said.pop(0))
+        print_line()
     for table in tables(view):
         mark = table.chosen >= 0
         rows = [(*row, "chosen" if i == table.chosen else "") if mark else row for i, row in enumerate(table.rows)]
         print_table(table.title, (*table.columns, "") if mark else table.columns, rows)
         print_line()
-    for sentence in sentences(view):
+    for sentence in said:
         print_text(sentence)
 
 

@@ -284,6 +284,26 @@ def test_a_plan_says_that_costs_were_unsteady(trtc, encoder, traffic, monkeypatc
     assert "30% in the middle, 90% at worst" in note
 
 
+def test_with_requests_refused_other_ladders_are_compared_on_those_that_are_served(trtc, encoder, traffic):
+    words = ["--dim", "batch=1", *PADDED, *QUICK, "--rare", "refuse", "--refuse-share", "0.02"]
+    found = trtc("plan", encoder, "--traffic", traffic, *words, "--json").json
+    last = found["profiles"][-1]
+    assert last["ranges"]["seq"]["max"] == 14
+    (one,) = [other for other in found["compared"] if other["name"] == "one profile at the maximum"]
+    assert one["expected_s"] == pytest.approx(last["cost_s"])
+    said = trtc("plan", encoder, "--traffic", traffic, *words)
+    assert "1.786% of the requests are refused" in said.out.split("profiles\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("dim", "told"), [pytest.param("batch=1..4", True, id="range"), pytest.param("batch=1", False, id="one-size")]
+)
+def test_a_padded_size_that_the_traffic_leaves_out_is_named(trtc, encoder, traffic, dim, told):
+    words = ["--dim", dim, *PADDED, "--pad", "batch", *QUICK, "--json"]
+    notes = trtc("plan", encoder, "--traffic", traffic, *words).json["notes"]
+    assert any("says nothing of batch" in note and "batch 1..4" in note for note in notes) == told
+
+
 def test_without_padding_one_profile_serves_everything_exactly(trtc, encoder, traffic):
     said = trtc("plan", encoder, "--traffic", traffic, "--dim", "batch=1", *QUICK, "--json")
     (profile,) = said.json["profiles"]
@@ -313,6 +333,8 @@ BAD_FILES = [
     pytest.param("t.jsonl", '{"sep": 3}\n', "did you mean 'seq'", id="unknown-symbol"),
     pytest.param("t.jsonl", '{"seq": 0}\n', "line 1: seq is 0", id="size-zero"),
     pytest.param("t.txt", "some words\n", "--tokenizer", id="texts-without-tokenizer"),
+    pytest.param("nosuch", None, "nosuch: there is no such file", id="missing"),
+    pytest.param("nosuch.jsonl", None, "No such file", id="missing-with-ending"),
     pytest.param("t.xlsx", "x", "the ending '.xlsx'", id="unknown-ending"),
 ]
 
@@ -323,7 +345,8 @@ def test_bad_traffic_is_one_message_that_names_the_line(  # noqa: PLR0917 (a tab
     trtc, encoder, tmp_path, verb, name, text, message
 ):
     path = tmp_path / name
-    path.write_text(text)
+    if text is not None:
+        path.write_text(text)
     said = trtc(verb, encoder, "--traffic", path, *QUICK)
     assert said.code == 2
     assert message in said.err
