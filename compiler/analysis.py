@@ -9,7 +9,7 @@ import numpy as np
 
 from trtc.compiler.empty_sizes import why_not_empty
 from trtc.compiler.plan import Plan, merged_profiles, symbol_ranges_of, tightened
-from trtc.compiler.plan_options import closed_by
+from trtc.compiler.plan_options import check_align, closed_by
 from trtc.compiler.probes.subject import Subject
 from trtc.compiler.reference import Unavailable, onnx_evaluator, open_reference
 from trtc.compiler.repeatable import require_repeatable
@@ -99,7 +99,8 @@ def read_declarations(model: Model, options: BuildOptions) -> Declared:
     for target in parse_targets(options.targets):
         if target.needs_ranges:
             require_closed(closed_by(profiles, None if traffic is None else traffic.traffic), target.text)
-    pad_rules(options.pads, options.fills, dims, accept_error=options.accept_padding_error)
+    rules = pad_rules(options.pads, options.fills, dims, accept_error=options.accept_padding_error)
+    check_align(options.plan.align, inputs.symbols, {rule.symbol for rule in rules}, profiles)
     derived_inputs(options.derives, dims)
     known = SampleOptions(known_inputs=frozenset(spec.name for spec in model_inputs(model)))
     given = options.samples or recorded_samples(options.plan, model.file_sha256)

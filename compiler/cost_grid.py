@@ -21,6 +21,7 @@ from trtc.profiles.cost_fit import held_out, measured_cost, monotone_grid
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from trtc.profiles.cost import HeldOut
     from trtc.profiles.traffic import Traffic
 
 Point: TypeAlias = "tuple[int, ...]"
@@ -36,6 +37,8 @@ _NARROWEST = 1.15
 _GRID_SHARE = 0.5
 """Part of the time after which refining is over; the rest is for runs of all points in turns."""
 _MOST_HELD_OUT = 12
+LARGE_MEDIAN, LARGE_WORST = 0.25, 0.5
+"""Costs that are further off than one of these, at sizes that were kept apart, rank ladders badly."""
 _MOST_POINTS = 400
 _OUTLIER_MADS = 6.0
 _MAD_TO_SIGMA = 1.4826
@@ -191,6 +194,17 @@ def without_outliers(values: Sequence[float]) -> list[float]:
     deviation = statistics.median(abs(value - middle) for value in values)
     sigma = max(_MAD_TO_SIGMA * deviation, _LEAST_SIGMA * middle)
     return [value for value in values if value <= middle + _OUTLIER_MADS * sigma]
+
+
+def unsteadiness(error: HeldOut | None) -> str:
+    """Say that costs are too far off to tell ladders apart well; nothing where they are not, or none were compared."""
+    if error is None or (error.median <= LARGE_MEDIAN and error.worst <= LARGE_WORST):
+        return ""
+    return (
+        f"costs on this machine were unsteady: at sizes that were kept apart they are off by {error.median:.0%} in "
+        f"the middle, {error.worst:.0%} at worst, and the choice is only as good as they are; raise "
+        "--measure-seconds, or let nothing else run meanwhile"
+    )
 
 
 def analytic_cost(axes: Sequence[Axis], seconds: Callable[[Point], float], points: int = 9) -> CostModel:

@@ -6,11 +6,13 @@ import statistics
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from trtc.compiler.probes.subject import reduced
+from trtc.compiler.replay import at_once
 from trtc.compiler.ways import Way, race
 from trtc.engines.manifest import Execution
 from trtc.engines.memory import array_at, host_slot
@@ -292,22 +294,19 @@ def _calls_per_s(calls: Sequence[Call], budget_s: float) -> float:
     """Run all calls over and over, each in a thread of its own, and count."""
     counts = [0] * len(calls)
     failures: list[TrtcError] = []
+    over = threading.Event()
     start_s = time.perf_counter()
 
     def work(i: int) -> None:
         try:
-            while time.perf_counter() - start_s < budget_s or counts[i] == 0:
+            while not over.is_set() and (time.perf_counter() - start_s < budget_s or counts[i] == 0):
                 calls[i].enqueue()
                 calls[i].wait()
                 counts[i] += 1
         except TrtcError as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(calls))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once([partial(work, i) for i in range(len(calls))], over.set)
     if failures:
         raise failures[0]
     return sum(counts) / (time.perf_counter() - start_s)

@@ -124,7 +124,7 @@ def settled(model: Model, analysis: Analysis, declared: Declared, setting: Setti
         PlanOutdatedError: when a frozen plan does not hold any more.
     """
     if declared.traffic is not None:
-        return planned(model, analysis, declared.traffic, setting)
+        return planned(model, analysis, declared, setting)
     plan = setting.options.plan.plan
     if plan is None:
         return analysis

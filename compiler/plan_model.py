@@ -61,7 +61,7 @@ def plan_model(model_path: Path, options: BuildOptions, progress: Progress | Non
         if declared.traffic is None:
             raise UsageError("a plan is made from traffic; give --traffic FILE, which session.record_traffic writes")
         setting = Setting(options, Path(work), options.threads or this_host().threads, recorded)
-        analysis = planned(model, analyse(model, declared, setting), declared.traffic, setting)
+        analysis = planned(model, analyse(model, declared, setting), declared, setting)
         evidence = prove(analysis, setting)
         if not isinstance(analysis.planning, Planning):
             raise TypeError("planned() returned an analysis without a plan")

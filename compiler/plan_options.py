@@ -6,11 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path  # noqa: TC003 (a field of a frozen value)
 from typing import TYPE_CHECKING
 
-from trtc.profiles import Profile, Range
+from trtc.profiles import Profile, Range, UsageError, unknown_name
 from trtc.profiles.plan_file import PlanFile  # noqa: TC001 (as above)
 from trtc.profiles.plan_values import Rare  # noqa: TC001 (as above)
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
     from trtc.profiles.traffic import Traffic
 
 MEASURE_S = 20.0
@@ -78,3 +81,34 @@ def closed_by(profiles: tuple[Profile, ...], traffic: Traffic | None) -> tuple[P
         return Range(r.min, top, top)
 
     return tuple(Profile(p.name, {s: closed(s, r) for s, r in p.ranges.items()}) for p in profiles)
+
+
+def check_align(
+    align: Mapping[str, int], symbols: Sequence[str], padded: AbstractSet[str], profiles: Sequence[Profile]
+) -> None:
+    """Refuse alignment that no ladder could keep to.
+
+    Args:
+        align: multiples, by symbol.
+        symbols: of the model.
+        padded: those that may be padded; others run at their own sizes and have no bucket of their own.
+        profiles: as the options state them.
+
+    Raises:
+        UsageError: for the first that is wrong.
+    """
+    for symbol, step in align.items():
+        if symbol not in symbols:
+            raise UsageError(f"--align has an {unknown_name('symbol', symbol, symbols)}")
+        if symbol not in padded:
+            raise UsageError(
+                f"--align {symbol}={step}, but {symbol} may not be padded, so it runs at its own sizes; "
+                f"add --pad {symbol} or leave --align out"
+            )
+        tops = [p.ranges[symbol].max for p in profiles if symbol in p.ranges]
+        top = max((size for size in tops if size is not None), default=None)
+        if top is not None and step > top and None not in tops:
+            raise UsageError(
+                f"--align {symbol}={step}, but {symbol} is served up to {top}, below the first multiple; "
+                f"align to at most {top}, or serve larger sizes"
+            )

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trtc.compiler.construct import open_provisional
-from trtc.compiler.cost_grid import Axis, GridOptions, MeasuredCost, analytic_cost, measure_cost
+from trtc.compiler.cost_grid import Axis, GridOptions, MeasuredCost, analytic_cost, measure_cost, unsteadiness
 from trtc.compiler.measure import Measured, fastest, ways_of
 from trtc.compiler.operation_counts import analytic_seconds
+from trtc.compiler.plan_options import check_align
 from trtc.compiler.prove import prove
 from trtc.compiler.replay import Caller, Request
 from trtc.compiler.runnable import target_to_measure
@@ -23,23 +24,26 @@ from trtc.engines.layout import plan_layout
 from trtc.engines.manifest import CostRecord, PlanRecord
 from trtc.engines.registry import backend_named
 from trtc.profiles import Ladder, ModelError, Profile, Range, UsageError, unknown_name
+from trtc.profiles.cost import element_cost
+from trtc.profiles.evaluation import served_part
+from trtc.profiles.plan_space import check_limits, plan_space
 from trtc.profiles.plan_values import ArenaBudget, PlanRequest
 from trtc.profiles.planner import plan_ladder
 from trtc.profiles.traffic import traffic_from_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     import numpy.typing as npt
 
-    from trtc.compiler.analysis import Analysis
+    from trtc.compiler.analysis import Analysis, Declared
     from trtc.compiler.construct import Opener
     from trtc.compiler.model import Model
     from trtc.compiler.options import Setting
     from trtc.engines.manifest import Mode
     from trtc.profiles.plan_values import PlanResult
     from trtc.profiles.traffic import Traffic
-    from trtc.profiles.traffic_files import Reading
 
 _WAYS_SHARE, _GRID_SHARE = 0.2, 0.5
 """Parts of the time for measuring: which threads, the cost grid; the rest compares exact with padded."""
@@ -87,7 +91,7 @@ class Planning:
         )
 
 
-def planned(model: Model, analysis: Analysis, reading: Reading, setting: Setting) -> Analysis:
+def planned(model: Model, analysis: Analysis, declared: Declared, setting: Setting) -> Analysis:
     """Replace the ladder of an analysis by the best one for this traffic.
 
     Padding is proven inside the bounds first: what is refused here stops the build. It has to be proven again for the
@@ -96,7 +100,7 @@ def planned(model: Model, analysis: Analysis, reading: Reading, setting: Setting
     Args:
         model: that is built.
         analysis: with the profile that bounds what is served.
-        reading: the traffic, as read.
+        declared: the options as read, with traffic.
         setting: of the build.
 
     Returns:
@@ -108,10 +112,17 @@ def planned(model: Model, analysis: Analysis, reading: Reading, setting: Setting
         ModelError: when the model does not run at a size of the traffic.
         CheckError: when no ladder satisfies a budget.
     """
+    reading = declared.traffic
+    if reading is None:
+        raise UsageError("a plan is made from traffic; give --traffic FILE, which session.record_traffic writes")
     for note in reading.notes:
         setting.progress.note(note)
-    bounds = Bounds.of(analysis, reading.traffic, setting)
+    bounds = Bounds.of(analysis, reading.traffic, _stated(analysis, declared), setting)
     analysis = with_ladder(_without_idle_rules(analysis, bounds, setting), Ladder((bounds.profile,)))
+    for note in _unspoken(analysis, bounds):
+        setting.progress.note(note)
+    # What no ladder can satisfy is told before minutes of proving and measuring; any cost will do for that.
+    plan_space(bounds.traffic, element_cost(bounds.traffic.symbols), request_for(analysis, bounds, setting))
     prove(with_ladder(analysis, Ladder((bounds.trial,))), setting)
     planning = _planning(model, analysis, bounds, setting)
     for note in planning.result.notes:
@@ -133,6 +144,17 @@ def _without_idle_rules(analysis: Analysis, bounds: Bounds, setting: Setting) ->
         )
     kept = tuple(rule for rule in rules if rule.symbol not in idle)
     return replace(analysis, plan=replace(analysis.plan, padding=kept))
+
+
+def _unspoken(analysis: Analysis, bounds: Bounds) -> list[str]:
+    """Say which padded sizes the traffic leaves out: nothing can be chosen for them."""
+    padded = [rule.symbol for rule in analysis.plan.padding]
+    return [
+        f"the traffic says nothing of {s}, which may be padded: every profile takes all of it, {s} "
+        f"{bounds.profile.ranges[s]}; give its size with every request, or state it, such as --dim {s}=1"
+        for s in padded
+        if s not in bounds.traffic.symbols
+    ]
 
 
 def with_ladder(analysis: Analysis, ladder: Ladder) -> Analysis:
@@ -166,8 +188,17 @@ class Bounds:
     fixed: dict[str, int]
 
     @classmethod
-    def of(cls, analysis: Analysis, traffic: Traffic, setting: Setting) -> Bounds:
+    def of(cls, analysis: Analysis, traffic: Traffic, stated: AbstractSet[str], setting: Setting) -> Bounds:
         """Settle them.
+
+        What was asked for is served: the traffic, the ranges that the options state, and with a catch-all whatever the
+        model takes. Sizes that nobody asked for would have to be compared, and cost time, for nothing.
+
+        Args:
+            analysis: with the ranges that the model takes, or the options state.
+            traffic: as read.
+            stated: symbols whose largest size the options state.
+            setting: of the build.
 
         Raises:
             UsageError: for symbols that the model does not have, and options that contradict the traffic.
@@ -176,6 +207,7 @@ class Bounds:
         align = _aligned(analysis, setting)
         ranges = _one_profile(analysis)
         padded = {rule.symbol for rule in analysis.plan.padding}
+        everything = setting.options.plan.rare == "catch_all"
         limits, axes = {}, []
         for symbol in traffic.symbols:
             r = ranges[symbol]
@@ -190,15 +222,15 @@ class Bounds:
             unit = lcm(step, align.get(symbol, 1))
             wanted = -(-int(sizes[-1]) // unit) * unit
             top = wanted if r.max is None else min(wanted, r.max)
-            limits[symbol] = Range(max(r.min, 1), r.max or top, r.max or top)
+            high = (r.max or top) if symbol in stated or everything else top
+            limits[symbol] = Range(max(r.min, 1), high, high)
             low = min(max(-(-int(sizes[0]) // step) * step, r.min), top)
             axes.append(Axis(symbol, low, top, step))
+        check_limits(traffic, limits)
         rest = {s: r for s, r in ranges.items() if s not in limits}
         tops = {axis.symbol: axis.high for axis in axes}
         covered = {
-            s: (limits[s] if setting.options.plan.rare == "catch_all" else Range(limits[s].min, tops[s], tops[s]))
-            if s in limits
-            else r
+            s: (limits[s] if everything else Range(limits[s].min, tops[s], tops[s])) if s in limits else r
             for s, r in ranges.items()
         }
         base = analysis.found.base
@@ -208,6 +240,12 @@ class Bounds:
             s: _up_to(r, traffic.quantiles(s, [0.5])[0], steps[s]) if s in steps else r for s, r in covered.items()
         }
         return cls(traffic, limits, steps, Profile("p0", covered), Profile("p0", trial), tuple(axes), fixed)
+
+
+def _stated(analysis: Analysis, declared: Declared) -> frozenset[str]:
+    """Symbols of the signature whose largest size the options state."""
+    merges = analysis.found.merges
+    return frozenset(merges.get(s, s) for p in declared.profiles for s, r in p.ranges.items() if r.max is not None)
 
 
 def _up_to(r: Range, size: int, step: int) -> Range:
@@ -235,15 +273,7 @@ def _traffic_of(analysis: Analysis, traffic: Traffic) -> Traffic:
 def _aligned(analysis: Analysis, setting: Setting) -> dict[str, int]:
     """The alignment asked for: of symbols that may be padded, for others have no bucket of their own."""
     align = setting.options.plan.align
-    padded = {rule.symbol for rule in analysis.plan.padding}
-    for symbol in align:
-        if symbol not in analysis.plan.signature.symbols:
-            raise UsageError(f"--align has an {unknown_name('symbol', symbol, analysis.plan.signature.symbols)}")
-        if symbol not in padded:
-            raise UsageError(
-                f"--align {symbol}={align[symbol]}, but {symbol} may not be padded, so it runs at its own sizes; "
-                f"add --pad {symbol} or leave --align out"
-            )
+    check_align(align, analysis.plan.signature.symbols, {rule.symbol for rule in analysis.plan.padding}, ())
     return dict(align)
 
 
@@ -276,6 +306,8 @@ def _planning(model: Model, analysis: Analysis, bounds: Bounds, setting: Setting
     way = first.best
     setting.progress.stage("measuring what sizes cost")
     cost = _measured_cost(opener, analysis, bounds, setting, way)
+    if warning := unsteadiness(cost.model.held_out):
+        setting.progress.note(warning)
     setting.progress.stage("planning the ladder")
     result = _whole(plan_ladder(bounds.traffic, cost.model, request), bounds)
     record = CostRecord(model=cost.model, threads=way.threads, runs=cost.runs, refused=cost.refused, spread=cost.spread)
@@ -356,11 +388,12 @@ def _compared(opener: Opener, final: Analysis, bounds: Bounds, setting: Setting,
     least = _NEAR * first.rates[first.best]
     near = [(way.slots, way.threads) for way, rate in first.rates.items() if rate >= least]
     share = 1 - _WAYS_SHARE - _GRID_SHARE
+    padded = {rule.symbol for rule in final.plan.padding}
     course = Race(
         opener.open,
         final.subject,
         final.plan.padding,
-        [bounds.fixed | sizes for sizes in workload_of(bounds.traffic)],
+        [bounds.fixed | sizes for sizes in workload_of(served_part(final.plan.ladder, bounds.traffic, padded))],
         setting.threads,
     )
     return fastest(course, _modes(final, bounds, setting), near, share * setting.options.measure_s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from trtc.engines.route import fill_input, plan_route
 from trtc.profiles import TrtcError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from trtc.compiler.probes.subject import Feeds, Subject
     from trtc.engines.protocol import Call, Engine
@@ -141,13 +142,10 @@ def _together(work: Sequence[tuple[Caller, _Queue]]) -> float:
     """Let each caller empty its queue, in a thread of its own where there are several; seconds in all."""
     start_s = time.perf_counter()
     if len(work) == 1:
-        _empty(*work[0])
+        _empty(*work[0], threading.Event())
     else:
-        threads = [threading.Thread(target=_empty, args=part) for part in work]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        over = threading.Event()
+        at_once([partial(_empty, *part, over) for part in work], over.set)
     taken_s = time.perf_counter() - start_s
     for _, queue in work:
         if queue.failures:
@@ -155,9 +153,49 @@ def _together(work: Sequence[tuple[Caller, _Queue]]) -> float:
     return taken_s
 
 
-def _empty(caller: Caller, queue: _Queue) -> None:
+def at_once(tasks: Sequence[Callable[[], None]], stop: Callable[[], None]) -> None:
+    """Run tasks, each in a thread of its own, and return when all have ended.
+
+    When the wait is interrupted, those that have begun end first and the others never begin: an engine must not be
+    closed, nor the interpreter leave, while a thread is still inside a library. (``Thread.join`` does not tell: on
+    Python 3.11 a thread whose ``join`` was interrupted counts as ended.)
+
+    Args:
+        tasks: what to run.
+        stop: asks them to end soon.
+    """
+    ended = [threading.Event() for _ in tasks]
+    lock = threading.Lock()
+    begun: list[int] = []
+    interrupted = False
+
+    def run(i: int) -> None:
+        with lock:
+            if interrupted:
+                return
+            begun.append(i)
+        try:
+            tasks[i]()
+        finally:
+            ended[i].set()
+
     try:
-        while (request := queue.next()) is not None:
+        for i in range(len(tasks)):
+            threading.Thread(target=run, args=(i,)).start()
+        for event in ended:
+            event.wait()
+    except BaseException:
+        stop()
+        with lock:
+            interrupted = True
+        for i in begun:
+            ended[i].wait()
+        raise
+
+
+def _empty(caller: Caller, queue: _Queue, over: threading.Event) -> None:
+    try:
+        while not over.is_set() and (request := queue.next()) is not None:
             caller.run(request)
     except TrtcError as error:
         queue.failures.append(error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from trtc.profiles.ladder import Ladder
     from trtc.profiles.ranges import Profile
     from trtc.profiles.traffic import BoolArray, IntArray, Traffic
+
+_NOTHING = "no profile of the ladder takes any size of the traffic; check that both name the same sizes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def evaluate_ladder(  # noqa: PLR0913 - the two ways to run and the overhead are
     picked = pick_rows(ladder, traffic.symbols, traffic.sizes, padded)
     served = picked >= 0
     if not served.any():
-        raise CheckError("no profile of the ladder takes any size of the traffic; check that both name the same sizes")
+        raise CheckError(_NOTHING)
     sizes, weights, picked = traffic.sizes[served], traffic.weights[served], picked[served]
     run = np.empty_like(sizes)
     for index, profile in enumerate(ladder.profiles):
@@ -109,6 +111,20 @@ def evaluate_ladder(  # noqa: PLR0913 - the two ways to run and the overhead are
             for i, profile in enumerate(ladder.profiles)
         ),
     )
+
+
+def served_part(ladder: Ladder, traffic: Traffic, padded: AbstractSet[str]) -> Traffic:
+    """Leave the requests out that no profile takes.
+
+    Raises:
+        CheckError: when none is left.
+    """
+    served = pick_rows(ladder, traffic.symbols, traffic.sizes, padded) >= 0
+    if served.all():
+        return traffic
+    if not served.any():
+        raise CheckError(_NOTHING)
+    return replace(traffic, sizes=traffic.sizes[served], weights=traffic.weights[served], arrivals=None)
 
 
 def pick_rows(ladder: Ladder, symbols: Sequence[str], sizes: IntArray, padded: AbstractSet[str]) -> IntArray:

@@ -13,8 +13,11 @@ from trtc.profiles.nearest import unknown_name
 from trtc.profiles.traffic import Traffic
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trtc.profiles.cost import CostModel
     from trtc.profiles.plan_values import ArenaBudget, PlanRequest
+    from trtc.profiles.ranges import Range
     from trtc.profiles.traffic import BoolArray, FloatArray, IntArray
 
 
@@ -79,7 +82,7 @@ def plan_space(traffic: Traffic, cost: CostModel, request: PlanRequest) -> Space
         )
     traffic = traffic.restricted(cost.symbols)
     _check_symbols(traffic.symbols, request)
-    _check_limits(traffic, request)
+    check_limits(traffic, request.limits)
     padded = tuple(c for c, symbol in enumerate(traffic.symbols) if symbol in request.padded)
     needs = _rounded(traffic, request)
     widest = np.array(
@@ -114,9 +117,14 @@ def _check_symbols(symbols: tuple[str, ...], request: PlanRequest) -> None:
             )
 
 
-def _check_limits(traffic: Traffic, request: PlanRequest) -> None:
+def check_limits(traffic: Traffic, limits: Mapping[str, Range]) -> None:
+    """Refuse traffic outside the sizes that are taken.
+
+    Raises:
+        UsageError: with the share of it, what it asks for, and what is taken.
+    """
     for c, symbol in enumerate(traffic.symbols):
-        limit = request.limits.get(symbol)
+        limit = limits.get(symbol)
         if limit is None:
             continue
         sizes = traffic.sizes[:, c]
@@ -215,9 +223,10 @@ def _check_arena(space: Space, buckets: IntArray, weights: FloatArray, beside: s
         sizes = dict(zip(space.traffic.symbols, (int(n) for n in wide[worst]), strict=True))
         need, limit = float(sizes_bytes[worst]), space.arena.limit_bytes
         share = float(weights[over].sum()) / float(weights.sum())
+        instead = "" if over.all() else f", or refuse {share:.2%} of the traffic"
         raise CheckError(
             f"a slot may take {limit:.0f} bytes, but {sizes_text(sizes)} needs {need:.0f}, {need - limit:.0f} more"
-            f"{beside}; the nearest budget that serves all is {need:.0f} bytes, or refuse {share:.2%} of the traffic"
+            f"{beside}; the nearest budget that serves all is {need:.0f} bytes{instead}"
         )
 
 

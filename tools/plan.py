@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import click
 from trtc.profiles import CheckError, UsageError
 from trtc.tools.build import model_path
 from trtc.tools.output import Progress, print_json, print_line, print_table, print_text
+from trtc.tools.report.files import require_page, require_writable, write_text
 from trtc.tools.shape_options import ArgumentOrder, model_options, options_from, shape_options
 from trtc.tools.traffic_options import plan_options_from, traffic_options
 
@@ -80,10 +80,11 @@ class _Shown:
 
     def refuse_places(self, source: Path) -> None:
         """Say now what could only fail after minutes of measuring: places, and the library that draws."""
+        require_writable(self.output, "-o")
+        require_page(self.page)
         for place in self.places:
-            refuse_place(place, source)
-        if self.page is not None:
-            import_module("matplotlib")
+            if place.resolve() == source.resolve():
+                raise UsageError(f"{place} is the model; give another path")
 
 
 def _plan(source: Path, options: BuildOptions, shown: _Shown) -> None:
@@ -104,7 +105,7 @@ def _plan(source: Path, options: BuildOptions, shown: _Shown) -> None:
     if shown.output is not None:
         from trtc.compiler.plan_build import plan_file_text
 
-        shown.output.write_text(plan_file_text(made, options), encoding="utf-8")
+        write_text(shown.output, plan_file_text(made, options).encode())
     if shown.as_json:
         print_json(SCHEMA, {"path": None if shown.output is None else str(shown.output), **view.fields()})
     elif not shown.quiet:
@@ -117,28 +118,18 @@ def show_plan(view: PlanView) -> None:
     """Print a plan."""
     from trtc.tools.plan_html import sentences, tables
 
+    said = sentences(view)
     print_line()
+    if view.refused:
+        print_text(said.pop(0))
+        print_line()
     for table in tables(view):
         mark = table.chosen >= 0
         rows = [(*row, "chosen" if i == table.chosen else "") if mark else row for i, row in enumerate(table.rows)]
         print_table(table.title, (*table.columns, "") if mark else table.columns, rows)
         print_line()
-    for sentence in sentences(view):
+    for sentence in said:
         print_text(sentence)
-
-
-def refuse_place(place: Path, source: Path) -> None:
-    """Refuse a place for a file that could only fail after minutes.
-
-    Raises:
-        UsageError: when a folder or the model is there, or no folder to write into.
-    """
-    if place.is_dir():
-        raise UsageError(f"{place} is a folder; give the path of a file")
-    if place.resolve() == source.resolve():
-        raise UsageError(f"{place} is the model; give another path")
-    if not place.absolute().parent.is_dir():
-        raise UsageError(f"{place}: there is no folder {place.absolute().parent}; make it first")
 
 
 def write_page(view: PlanView, place: Path) -> None:
@@ -149,7 +140,7 @@ def write_page(view: PlanView, place: Path) -> None:
     """
     from trtc.tools.plan_html import page
 
-    place.write_text(page(view), encoding="utf-8")
+    write_text(place, page(view).encode())
 
 
 def _fit(bundle: Path, model: Path | None, given: dict[str, Any], shown: _Shown) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from trtc.profiles import CheckError, Range, UsageError, unknown_name
@@ -127,7 +127,8 @@ def cost_of(manifest: Manifest, traffic: Traffic) -> CostModel | None:
     """Seconds by sizes for the symbols of this traffic: as measured, or else through the costs of the buckets."""
     found = [e.cost.model for e in manifest.engines if e.cost is not None]
     fitting = (model for model in found if set(model.symbols) <= set(traffic.symbols))
-    return next(fitting, None) or _through_buckets(manifest.ladder, traffic)
+    model = next(fitting, None) or _through_buckets(manifest.ladder, traffic)
+    return None if model is None else _over_all(model, manifest.ladder, traffic)
 
 
 def _through_buckets(ladder: Ladder, traffic: Traffic) -> CostModel | None:
@@ -139,6 +140,13 @@ def _through_buckets(ladder: Ladder, traffic: Traffic) -> CostModel | None:
     seconds = {top: cost_s for top, cost_s in zip(tops[growing[0]], ladder.cost_s, strict=True) if top}
     grid = sorted(seconds)
     return measured_cost(growing, [grid], [seconds[size] for size in grid])
+
+
+def _over_all(model: CostModel, ladder: Ladder, traffic: Traffic) -> CostModel:
+    """Add the symbols that costs are not known along: up to the bucket they cost as there, beyond in proportion."""
+    others = [symbol for symbol in traffic.symbols if symbol not in model.symbols]
+    tops = [max(p.ranges[s].max or int(traffic.marginal(s)[0][-1]) for p in ladder.profiles) for s in others]
+    return replace(model, symbols=(*model.symbols, *others), grid=(*model.grid, *((top,) for top in tops)))
 
 
 def _lowest(ladder: Ladder, traffic: Traffic) -> dict[str, Range]:

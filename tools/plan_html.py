@@ -91,7 +91,7 @@ def sentences(view: PlanView) -> list[str]:
         f"costs: {cost_text(view.cost)}",
     ]
     if view.refused:
-        found.append(f"{view.refused:.3%} of the requests are refused")
+        found.insert(0, f"{view.refused:.3%} of the requests are refused; all figures are of the others")
     if view.execution is not None:
         how = "exact sizes" if view.execution.mode == "exact" else "sizes padded to the bucket"
         found.append(f"runs {how}: {view.execution.reason}")

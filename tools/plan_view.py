@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trtc.profiles.baselines import equal_counts, one_at_the_maximum, powers_of_two
-from trtc.profiles.evaluation import Evaluation, evaluate_ladder
+from trtc.profiles.evaluation import Evaluation, evaluate_ladder, served_part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -178,8 +178,9 @@ class PlanView:
 
 
 def compared_ladders(planning: Planning) -> tuple[Compared, ...]:
-    """Ladders that people make by hand, for the same traffic, cost and alignment."""
-    traffic, cost, request = planning.traffic, planning.cost.model, planning.request
+    """Ladders that people make by hand, for the requests that the plan serves, with the same cost and alignment."""
+    cost, request = planning.cost.model, planning.request
+    traffic = served_part(planning.result.ladder, planning.traffic, request.padded)
     align, most = request.align, len(planning.result.ladder.profiles)
     ladders = {
         "one profile at the maximum": one_at_the_maximum(traffic, cost, align),

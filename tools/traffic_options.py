@@ -87,6 +87,8 @@ def plan_options_from(given: Mapping[str, Any]) -> PlanOptions:
         used["align"] = dict(_aligned(text) for text in used["align"])
     if "rare" in used:
         used["rare"] = used["rare"].replace("-", "_")
+    if used.get("refuse_share", 0) >= 1:
+        raise UsageError(f"--refuse-share {used['refuse_share']:g} leaves nothing to serve; give a share below 1")
     if (used.get("rare") == "refuse") != (used.get("refuse_share", 0) > 0):
         raise UsageError("--rare refuse and --refuse-share go together, such as --rare refuse --refuse-share 0.001")
     return PlanOptions(traffic=traffic, **used)

@@ -119,5 +119,7 @@ def _read(path: Path, options: ReadOptions, collector: Collector) -> None:
             read_sample(path, options.input_dims, collector)
         case ".txt":
             read_texts(path, options, collector)
+        case _ if not path.exists():
+            raise UsageError(f"{path}: there is no such file; give the path of a traffic file")
         case ending:
             raise UsageError(f"{path}: the ending {ending!r} is none of {', '.join(ENDINGS)}; rename the file")

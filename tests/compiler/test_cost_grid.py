@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trtc.compiler.cost_grid import Axis, GridOptions, analytic_cost, measure_cost, without_outliers
+from trtc.compiler.cost_grid import Axis, GridOptions, analytic_cost, measure_cost, unsteadiness, without_outliers
+from trtc.profiles.cost import HeldOut
 from trtc.profiles.traffic import traffic_from_rows
 
 
@@ -109,3 +110,20 @@ def test_a_counted_cost_is_marked_and_exact_on_its_grid():
     assert model.source == "analytic"
     assert model.seconds([[100], [1]]).tolist() == [10000.0, 1.0]
     assert len(model.grid[0]) <= 11
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        pytest.param(None, False, id="nothing-compared"),
+        pytest.param(HeldOut(5, 0.25, 0.5), False, id="at-the-limits"),
+        pytest.param(HeldOut(5, 0.26, 0.3), True, id="middle"),
+        pytest.param(HeldOut(5, 0.1, 0.51), True, id="worst"),
+    ],
+)
+def test_costs_that_are_far_off_are_called_unsteady(error, told):
+    text = unsteadiness(error)
+    assert bool(text) == told
+    if told:
+        assert f"{error.median:.0%} in the middle, {error.worst:.0%} at worst" in text
+        assert "--measure-seconds" in text

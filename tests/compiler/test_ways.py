@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from trtc.compiler.measure import _calls_per_s
 from trtc.compiler.replay import Caller, Request, drive
 from trtc.compiler.ways import Race, Way, chosen, race
 from trtc.compiler.workload import requests_in, workload_of
@@ -22,7 +25,7 @@ class Engine:
     """Adds up its input; a call is as slow as a function of its size and threads says."""
 
     def __init__(self, threads, work_s, lock):
-        self.threads, self.work_s, self.lock, self.seen = threads, work_s, lock, []
+        self.threads, self.work_s, self.lock, self.seen, self.waited = threads, work_s, lock, [], []
 
     def prepare(self, layout, slot):
         return Call(self, layout, slot)
@@ -47,6 +50,7 @@ class Call:
                 pass
 
     def wait(self):
+        self.engine.waited.append(self.layout.sizes["seq"])
         return {}
 
 
@@ -124,6 +128,56 @@ def test_one_slow_round_does_not_cost_a_way_its_place():
 def test_a_request_that_fails_ends_the_race(course):
     with pytest.raises(EngineError, match="13 is refused"):
         race(course(lambda *_: 0.0, [3, 13]), [Way(2, 1, "exact")], 0.01)
+
+
+def interrupt():
+    """Let the main thread be interrupted, as Ctrl-C does, while this one goes on in its call."""
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+
+def test_an_interrupt_leaves_the_race_only_when_no_thread_is_inside_a_call(course):
+    inside = []
+
+    def work_s(size, _):
+        inside.append(size)
+        if len(inside) == 1:
+            interrupt()
+        return 0.05
+
+    run = course(work_s, [3, 5, 11])
+    open_engine = run.open_engine
+    closed_after = []
+
+    def opened(*words, **named):
+        engine = open_engine(*words, **named)
+        engine.close = lambda: closed_after.append((len(inside), len(engine.waited)))
+        return engine
+
+    with pytest.raises(KeyboardInterrupt):
+        race(replace(run, open_engine=opened), [Way(2, 1, "exact")], 1e9)
+    ((begun, ended),) = closed_after
+    assert begun == ended
+    assert begun < 6  # two callers with three requests each: the rest was left
+
+
+def test_an_interrupt_while_ways_are_counted_waits_for_the_calls_that_began():
+    begun, ended = [], []
+
+    class Slow:
+        def enqueue(self):
+            begun.append(1)
+            if len(begun) == 1:
+                interrupt()
+            end = time.perf_counter() + 0.05
+            while time.perf_counter() < end:
+                pass
+
+        def wait(self):
+            ended.append(1)
+
+    with pytest.raises(KeyboardInterrupt):
+        _calls_per_s([Slow(), Slow()], 1e9)
+    assert len(begun) == len(ended) <= 4
 
 
 def test_a_padded_call_holds_the_fill_and_the_real_values(course):

@@ -76,6 +76,7 @@ def test_the_python_of_the_tour_prints_the_shape_of_a_sentence(tour):
 def test_the_tour_plans_for_what_it_recorded_and_builds_exactly_that(tour):
     assert "7 requests over batch_size, sequence_length, 5 different sizes" in tour["plan"]
     assert "planned.trtc" in tour["plan"]
+    assert "today's ladder still fits" in tour["fit"]
 
 
 PAGES = [

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
 import tomllib
+from dataclasses import replace
 
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
+from trtc.compiler.cost_grid import measure_cost
 from trtc.engines.manifest_file import read_manifest
+from trtc.profiles.cost import HeldOut
 
 PADDED = ["--pad", "seq", "--fill", "input_ids=0", "--fill", "attention_mask=0"]
 QUICK = ["--measure-seconds", "0", "--verify-seconds", "2"]
@@ -23,6 +27,26 @@ SIZES = {5: 60, 12: 30, 14: 20, 40: 2}
 def write(path, counts):
     path.write_text("".join(json.dumps({"sizes": {"seq": n}, "count": c}) + "\n" for n, c in counts.items()))
     return path
+
+
+def tall():
+    """Adds a column of 80, cut to the height: larger heights fail."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "zero"], ["h"], axis=0),
+        helper.make_node("Slice", ["column", "zero", "h", "zero"], ["cut"]),
+        helper.make_node("Add", ["x", "cut"], ["y"]),
+    ]
+    column, zero = np.arange(80, dtype=np.float32)[:, None], np.zeros(1, np.int64)
+    return helper.make_model(
+        helper.make_graph(
+            nodes, "tall",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["h", "w"])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["h", "w"])],
+            [numpy_helper.from_array(column, "column"), numpy_helper.from_array(zero, "zero")],
+        ),
+        opset_imports=[helper.make_opsetid("", 17)], ir_version=9,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -221,11 +245,63 @@ def test_a_bundle_without_costs_is_compared_by_its_padding(trtc, bundle, folder)
     assert said.json["rebuilt"]["profiles"][0]["ranges"]["seq"]["max"] == 3
 
 
+@pytest.mark.usefixtures("planned")
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["--plan", "plan.toml", "--frozen"], id="plan-file"),
+        pytest.param(["--dim", "batch=1..8", "--buckets", "seq=16,64", "--pad", "batch", *PADDED], id="buckets"),
+    ],
+)
+def test_a_ladder_that_grows_along_one_of_two_symbols_is_compared(trtc, encoder, folder, tmp_path, words):
+    words = [folder / word if word == "plan.toml" else word for word in words]
+    path = tmp_path / "grows.trtc"
+    said = trtc("build", encoder, *words, "--measure-seconds", "0.2", "--verify-seconds", "2", "-o", path)
+    assert said.code == 0, said.err
+    today = tmp_path / "today.jsonl"
+    today.write_text("".join(json.dumps({"sizes": {"batch": 1, "seq": n}}) + "\n" for n in (5, 12, 14, 40)))
+    said = trtc("plan", "--from-bundle", path, "--traffic", today, "--json")
+    assert said.code in {0, 1}, said.err  # whether it fits depends on what was measured
+    assert said.json["refused"] == 0
+    assert said.json["today"]["expected_s"] > 0
+
+
 def test_costs_that_are_not_measured_are_marked(trtc, encoder, traffic):
     said = trtc("plan", encoder, "--traffic", traffic, "--dim", "batch=1", *PADDED, *QUICK, "--json")
     assert said.json["cost"]["source"] == "analytic"
     assert said.json["execution"] is None
     assert any("counted, not measured" in note for note in said.json["notes"])
+
+
+def test_a_plan_says_that_costs_were_unsteady(trtc, encoder, traffic, monkeypatch):
+    def far_off(*words):
+        cost = measure_cost(*words)
+        return replace(cost, model=replace(cost.model, held_out=HeldOut(3, 0.3, 0.9)))
+
+    monkeypatch.setattr("trtc.compiler.planning.measure_cost", far_off)
+    words = ["--dim", "batch=1", *PADDED, "--measure-seconds", "0.2", "--json"]
+    (note,) = [n for n in trtc("plan", encoder, "--traffic", traffic, *words).json["notes"] if "unsteady" in n]
+    assert "30% in the middle, 90% at worst" in note
+
+
+def test_with_requests_refused_other_ladders_are_compared_on_those_that_are_served(trtc, encoder, traffic):
+    words = ["--dim", "batch=1", *PADDED, *QUICK, "--rare", "refuse", "--refuse-share", "0.02"]
+    found = trtc("plan", encoder, "--traffic", traffic, *words, "--json").json
+    last = found["profiles"][-1]
+    assert last["ranges"]["seq"]["max"] == 14
+    (one,) = [other for other in found["compared"] if other["name"] == "one profile at the maximum"]
+    assert one["expected_s"] == pytest.approx(last["cost_s"])
+    said = trtc("plan", encoder, "--traffic", traffic, *words)
+    assert "1.786% of the requests are refused" in said.out.split("profiles\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("dim", "told"), [pytest.param("batch=1..4", True, id="range"), pytest.param("batch=1", False, id="one-size")]
+)
+def test_a_padded_size_that_the_traffic_leaves_out_is_named(trtc, encoder, traffic, dim, told):
+    words = ["--dim", dim, *PADDED, "--pad", "batch", *QUICK, "--json"]
+    notes = trtc("plan", encoder, "--traffic", traffic, *words).json["notes"]
+    assert any("says nothing of batch" in note and "batch 1..4" in note for note in notes) == told
 
 
 def test_without_padding_one_profile_serves_everything_exactly(trtc, encoder, traffic):
@@ -257,6 +333,8 @@ BAD_FILES = [
     pytest.param("t.jsonl", '{"sep": 3}\n', "did you mean 'seq'", id="unknown-symbol"),
     pytest.param("t.jsonl", '{"seq": 0}\n', "line 1: seq is 0", id="size-zero"),
     pytest.param("t.txt", "some words\n", "--tokenizer", id="texts-without-tokenizer"),
+    pytest.param("nosuch", None, "nosuch: there is no such file", id="missing"),
+    pytest.param("nosuch.jsonl", None, "No such file", id="missing-with-ending"),
     pytest.param("t.xlsx", "x", "the ending '.xlsx'", id="unknown-ending"),
 ]
 
@@ -267,7 +345,8 @@ def test_bad_traffic_is_one_message_that_names_the_line(  # noqa: PLR0917 (a tab
     trtc, encoder, tmp_path, verb, name, text, message
 ):
     path = tmp_path / name
-    path.write_text(text)
+    if text is not None:
+        path.write_text(text)
     said = trtc(verb, encoder, "--traffic", path, *QUICK)
     assert said.code == 2
     assert message in said.err
@@ -283,6 +362,9 @@ def test_bad_traffic_is_one_message_that_names_the_line(  # noqa: PLR0917 (a tab
         pytest.param(["--align", "seq"], 2, "write SYMBOL=N", id="align-without-number"),
         pytest.param(["--align", "sep=8"], 2, "did you mean 'seq'", id="align-unknown"),
         pytest.param(["--rare", "refuse"], 2, "--refuse-share", id="refuse-without-share"),
+        pytest.param(["--rare", "refuse", "--refuse-share", "1"], 2, "give a share below 1", id="refuse-everything"),
+        pytest.param(["--align", "seq=64", "--dim", "seq=1..40"], 2, "is served up to 40", id="align-above-the-top"),
+        pytest.param(["--align", "seq=16", "--dim", "seq=1..40"], 2, "align to 10", id="align-across-the-top"),
         pytest.param(["--max-profiles", "0"], 2, "--max-profiles", id="no-profile"),
         pytest.param(["--max-slot-memory", "1K"], 1, "bytes", id="budget-that-nothing-satisfies"),
         pytest.param(["--frozen"], 2, "--plan", id="frozen-without-plan"),
@@ -292,9 +374,76 @@ def test_wrong_use_says_what_to_do(  # noqa: PLR0917 (a table)
     trtc, encoder, traffic, words, code, message
 ):
     dim = [] if any(word.startswith("--dim") or word == "--buckets" for word in words) else ["--dim", "batch=1"]
-    said = trtc("build", encoder, "--traffic", traffic, *dim, *PADDED, *QUICK, *words)
+    said = trtc("build", encoder, "--traffic", traffic, *dim, *PADDED, *words)
     assert said.code == code, said.err
     assert message in said.err
+    assert "proving" not in said.err
+    assert "measuring" not in said.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["--rare", "refuse", "--refuse-share", "1"], id="refuse-everything"),
+        pytest.param(["--align", "seq=64", "--dim", "seq=1..40"], id="align-above-the-top"),
+        pytest.param(["--align", "batch=2"], id="align-what-is-not-padded"),
+    ],
+)
+def test_what_the_options_alone_show_is_refused_before_the_model_runs(trtc, encoder, traffic, words):
+    said = trtc("plan", encoder, "--traffic", traffic, *PADDED, *words)
+    assert said.code == 2
+    assert "running the model" not in said.err
+
+
+def test_a_budget_that_nothing_satisfies_does_not_offer_to_refuse_everything(trtc, encoder, folder):
+    long = write(folder / "all-long.jsonl", {200: 5, 400: 3})
+    said = trtc("plan", encoder, "--traffic", long, "--dim", "batch=1", *PADDED, "--max-slot-memory", "1K")
+    assert said.code == 1, said.err
+    assert "the nearest budget that serves all is" in said.err
+    assert "refuse" not in said.err
+
+
+@pytest.mark.parametrize("verb", ["plan", "build"])
+@pytest.mark.parametrize(
+    ("served", "share"), [pytest.param("64..128", "100.00%", id="none"), pytest.param("1..13", "19.64%", id="some")]
+)
+def test_traffic_outside_the_stated_ranges_is_refused_before_anything_is_measured(  # noqa: PLR0917 (a table)
+    trtc, encoder, traffic, verb, served, share
+):
+    said = trtc(verb, encoder, "--traffic", traffic, "--dim", "batch=1", "--dim", f"seq={served}", *PADDED)
+    assert said.code == 2, said.err
+    assert f"{share} of the traffic has seq" in said.err
+    assert f"takes {served}" in said.err
+    assert "measuring" not in said.err
+
+
+def test_hardly_any_of_the_traffic_need_be_served(trtc, encoder, folder):
+    """The few requests that ways of running are compared on are among those that are served."""
+    rare = write(folder / "rare.jsonl", {5: 1, 40: 999})
+    words = ["--dim", "batch=1", *PADDED, "--rare", "refuse", "--refuse-share", "0.9995", "--measure-seconds", "0.2"]
+    said = trtc("plan", encoder, "--traffic", rare, *words, "--json")
+    assert said.code == 0, said.err
+    assert said.json["profiles"][-1]["ranges"]["seq"]["max"] == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "top"),
+    [
+        pytest.param([], 48, id="traffic"),
+        pytest.param(["--rare", "catch-all"], 80, id="catch-all"),
+        pytest.param(["--dim", "h=16..64"], 64, id="stated"),
+    ],
+)
+def test_what_may_not_be_padded_ends_at_the_traffic_unless_more_was_asked_for(trtc, tmp_path, words, top):
+    """The model takes heights up to 80, which nobody asked for."""
+    model = tmp_path / "tall.onnx"
+    onnx.save(tall(), model)
+    path = tmp_path / "sizes.jsonl"
+    path.write_text("".join(json.dumps({"sizes": {"h": 48, "w": w}}) + "\n" for w in (10, 20)))
+    said = trtc("plan", model, "--traffic", path, *QUICK, *words, "--json")
+    assert said.code == 0, said.err
+    (profile,) = said.json["profiles"]
+    assert profile["ranges"]["h"]["max"] == top
 
 
 @pytest.mark.parametrize(
@@ -314,6 +463,19 @@ def test_places_that_cannot_take_a_file_are_refused_before_anything_runs(trtc, e
     for place in (tmp_path, tmp_path / "missing" / "plan.toml", encoder):
         said = trtc("plan", encoder, "--traffic", traffic, "-o", place)
         assert said.code == 2
+
+
+@pytest.mark.parametrize("option", ["-o", "--html"])
+def test_a_folder_that_may_not_be_written_is_refused_before_anything_runs(  # noqa: PLR0917 (a table)
+    trtc, encoder, traffic, tmp_path, monkeypatch, option
+):
+    """Rights are taken away in the look-up alone: tests may run as a user who may write everywhere."""
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path and access(path, mode))
+    said = trtc("plan", encoder, "--traffic", traffic, *QUICK, option, tmp_path / "plan.out")
+    assert said.code == 4
+    assert f"{tmp_path} may not be written" in said.err
+    assert "loading the model" not in said.err
 
 
 def test_a_page_without_its_library_says_what_to_install(trtc, encoder, traffic, tmp_path, monkeypatch):
