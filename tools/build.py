@@ -169,7 +169,6 @@ def show_report(report: BuildReport) -> None:
         )
     title = "profiles" if len(manifest.engines) == 1 else f"profiles, with the memory of engine {first.name}"
     print_table(title, ("profile", "sizes", "one run at the bucket", "planned memory", "library memory"), rows)
-    print_table(title, ("profile", "sizes", "one run at the bucket", "planned memory", "library memory"), rows)
     for text in planned_texts(manifest):
         print_text(text)
     for evidence in manifest.evidence:

@@ -64,6 +64,11 @@ def test_the_bundle_lies_beside_its_model_when_no_place_is_given(trtc, encoder, 
     assert (tmp_path / "m.trtc" / "manifest.json").is_file()
 
 
+def test_each_table_is_printed_once(trtc, encoder, tmp_path):
+    said = trtc("build", encoder, "-o", tmp_path / "x.trtc", "--measure-seconds", "0")
+    assert (said.code, said.out.count("one run at the bucket")) == (0, 1)
+
+
 def test_an_older_bundle_stays_when_the_new_build_fails(trtc, bundle, encoder):
     before = (bundle / "manifest.json").read_bytes()
     said = trtc("build", encoder, "-o", bundle, "--pad", "seq", "--fill", "input_ids=0", "--fill", "attention_mask=1")
