@@ -61,12 +61,14 @@ class Wishes:
         roof: put each case under the machine's limits.
         trace: note a few calls of each case in every detail.
         seed: of resampling.
+        notes: that the report carries.
     """
 
     plan: Plan
     roof: bool = False
     trace: bool = False
     seed: int = 0
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,9 @@ def bench(
     progress.done()
     conditions = conditions_of(before, read_moment())
     cases = tuple(found.case for found in measured)
-    whole = msgspec.structs.replace(report, cases=cases, memory=memory, conditions=conditions, limits=limits)
+    whole = msgspec.structs.replace(
+        report, cases=cases, memory=memory, conditions=conditions, limits=limits, notes=wishes.notes
+    )
     return Benched(whole, tuple(measured), trace)
 
 

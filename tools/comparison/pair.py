@@ -14,7 +14,7 @@ from trtc.runtime import Arena, load
 from trtc.tools.bench.budget import Budget
 from trtc.tools.bench.clock import MonotonicClock
 from trtc.tools.bench.rounds import alternate
-from trtc.tools.bench.traffic import read_traffic
+from trtc.tools.bench.traffic import recorded_traffic
 from trtc.tools.comparison.changes import Change, changes_between
 from trtc.tools.comparison.figures import (
     Figure,
@@ -103,7 +103,7 @@ class _Sent:
 
     feeds: dict[str, Any]
     sizes: dict[str, int]
-    count: int
+    count: float
 
 
 def examine(paths: tuple[Path, Path], manifests: tuple[Manifest, Manifest], asked: Asked, progress: Progress) -> Found:
@@ -165,18 +165,13 @@ def _requests(old: Manifest, asked: Asked, notes: list[str]) -> list[_Sent]:
         samples = check_samples(load_samples(asked.samples), fed)
         return [_Sent(feeds, shown_sizes(feeds, old.signature), 1) for feeds in samples.feeds]
     if asked.traffic is not None:
-        merged: dict[tuple[tuple[str, int], ...], int] = {}
-        for sizes, count in read_traffic(asked.traffic, old.signature.symbols):
-            key = tuple(sorted(sizes.items()))
-            merged[key] = merged.get(key, 0) + count
-        rows = sorted(((dict(key), count) for key, count in merged.items()), key=lambda row: -row[1])
+        recorded = recorded_traffic(asked.traffic, old)
+        notes.extend(recorded.notes)
+        rows = sorted(recorded.rows, key=lambda row: -row[1])
         if len(rows) > MAX_DISTINCT:
             share = sum(count for _, count in rows[:MAX_DISTINCT]) / sum(count for _, count in rows)
             notes.append(f"the {MAX_DISTINCT} sizes that came most often are run: {share:.1%} of the traffic")
             rows = rows[:MAX_DISTINCT]
-        for sizes, _ in rows:
-            if not any(p.fits(sizes, old.padded) for p in old.ladder.profiles):
-                raise RequestError(f"{asked.traffic}: {old.ladder.misfit(sizes, old.padded)}")
     else:
         rows = [
             ({s: r.opt if r.opt is not None else max(r.min, _OPEN) for s, r in p.ranges.items()}, 1)
@@ -249,7 +244,8 @@ def _differences(result: ComparisonResult, broken: str) -> list[str]:
 
 def _measured(old: Session, new: Session, sent: Sequence[_Sent], asked: Asked) -> Rounds:
     """Time both in turns; a round sends each request as often as it came, scaled down to what a round may hold."""
-    total = sum(request.count for request in sent)
-    share = min(1.0, MAX_TURN / total)
+    counts = [request.count for request in sent]
+    unit = 1.0 if all(count == round(count) for count in counts) else min(counts)
+    share = min(1 / unit, MAX_TURN / sum(counts))
     turn = [request.feeds for request in sent for _ in range(max(1, round(request.count * share)))]
     return alternate((new.run, turn), (old.run, turn), Budget(duration_s=asked.seconds), asked.clock)

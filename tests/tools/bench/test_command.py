@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import msgspec
@@ -12,6 +13,8 @@ import pytest
 from trtc.engines.bundle import write_bundle
 from trtc.engines.host import this_host
 from trtc.engines.manifest_file import read_manifest
+from trtc.profiles import RequestError
+from trtc.runtime import load
 from trtc.tools.bench.results import BenchReport
 
 QUICK = ("--iterations", "3", "--duration", "0", "--warm-up", "0")
@@ -104,6 +107,50 @@ def test_traffic_is_replayed(bench, built, tmp_path):
         (1, 3): 2,
         (3, 12): 1,
     }
+
+
+def test_what_a_session_recorded_is_replayed(bench, built, tmp_path):
+    path = tmp_path / "t.jsonl"
+    with load(built) as session:
+        session.record_traffic(path)
+        for batch, seq in [(1, 3), (1, 3), (3, 12), (1, 99)]:
+            value = np.ones((batch, seq), np.int64)
+            with pytest.raises(RequestError) if seq == 99 else nullcontext():
+                session.run({"input_ids": value, "attention_mask": value})
+    assert '"sizes"' in path.read_text()
+    said = bench(built, "--traffic", path, "--json")
+    assert said.code == 0, said.err
+    sizes = said.json["cases"][0]["sizes"]
+    assert {(s["sizes"]["batch"], s["sizes"]["seq"]): s["latency"]["count"] for s in sizes} == {(1, 3): 2, (3, 12): 1}
+    assert "25.00% of the traffic is left out, for no profile serves it: seq=99" in said.json["notes"][0]
+
+
+def test_rows_of_a_table_are_replayed(bench, built, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("batch,seq,count\n1,3,2\n3,12,1\n")
+    sizes = bench(built, "--traffic", path, "--json").json["cases"][0]["sizes"]
+    assert {(s["sizes"]["batch"], s["sizes"]["seq"]): s["latency"]["count"] for s in sizes} == {(1, 3): 2, (3, 12): 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param("", "no request in it", id="empty"),
+        pytest.param('{"seq": 1}', "no size for batch", id="missing"),
+        pytest.param('{"seq": 1, "batch": 1, "heads": 2}', "unknown symbol 'heads'", id="unknown"),
+        pytest.param('{"seq": 1, "batch": 1}\n{', "line 2", id="broken"),
+        pytest.param('{"seq": 1, "batch": 1, "count": 0}', "counts are positive", id="no-count"),
+        pytest.param('{"seq": 99, "batch": 1}', "seq=99", id="not-served"),
+    ],
+)
+def test_wrong_traffic_is_refused_before_anything_is_loaded(bench, built, tmp_path, monkeypatch, text, words):  # noqa: PLR0917 (fixtures come by name)
+    path = tmp_path / "t.jsonl"
+    path.write_text(text)
+    monkeypatch.setattr("trtc.runtime.load", None)  # calling it would fail as a fault of trtc
+    said = bench(built, "--traffic", path)
+    assert (said.code, said.out) == (2, "")
+    assert words in said.err
+    assert str(path) in said.err
 
 
 def test_a_grid_puts_each_size_under_the_limits_of_the_machine(bench, built, monkeypatch):
@@ -203,7 +250,7 @@ def test_real_inputs_are_measured_as_they_are(bench, built, good_request):
         pytest.param(["--model", "x.onnx"], 2, "add --vs", id="model-without-peer"),
         pytest.param(["--random", "3", "--all-profiles"], 2, "keep one", id="two-ways-to-say-sizes"),
         pytest.param(["--sizes", "batch=9,seq=5"], 2, "batch=9", id="size-not-served"),
-        pytest.param(["--traffic", "none.jsonl"], 2, "no such file", id="traffic-not-there"),
+        pytest.param(["--traffic", "none.jsonl"], 2, "none.jsonl cannot be read: No such file", id="traffic-not-there"),
         pytest.param(["--engine", "gpu"], 2, "gpu", id="unknown-engine"),
     ],
 )

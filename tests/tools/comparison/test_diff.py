@@ -34,7 +34,7 @@ def changed(trtc, encoder, tmp_path_factory):
 @pytest.fixture
 def traffic(tmp_path):
     path = tmp_path / "sizes.jsonl"
-    rows = [{"batch": 1, "seq": 5, "count": 12}, {"seq": 12, "batch": 2}, {"batch": 1, "seq": 5}]
+    rows = [{"batch": 1, "seq": 5, "count": 12}, {"sizes": {"seq": 12, "batch": 2}, "count": 1}, {"batch": 1, "seq": 5}]
     path.write_text("\n".join(map(json.dumps, rows)))
     return path
 
@@ -119,7 +119,7 @@ def test_samples_are_run_instead_of_generated_requests(trtc, built, good_request
         pytest.param(["--fail-if", "p98>5%"], "did you mean 'p99'", id="condition"),
         pytest.param(["--seconds", "0", "--fail-if", "p99>5%"], "--seconds 0 measures none", id="times-without-time"),
         pytest.param(["--seconds", "-1"], "--seconds", id="negative-seconds"),
-        pytest.param(["--seconds", "0", "--traffic", "none.jsonl"], "no such file", id="no-traffic"),
+        pytest.param(["--seconds", "0", "--traffic", "none.jsonl"], "cannot be read: No such file", id="no-traffic"),
         pytest.param(["--seconds", "0", "--traffic", "BAD"], "did you mean 'seq'", id="bad-traffic"),
         pytest.param(["--seconds", "0", "--traffic", "WIDE"], "seq=99", id="traffic-that-is-not-served"),
         pytest.param(["--junit", "/no/such/folder/r.xml"], "there is no folder", id="unwritable"),
