@@ -29,6 +29,7 @@ from trtc.tools.comparison.result import CaseResult, ComparisonResult
 from trtc.tools.comparison.rules import Rule, Rules
 from trtc.tools.comparison.values import compare_outputs
 from trtc.tools.inputs import shown_sizes
+from trtc.tools.output import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +83,8 @@ class Found:
         changes: as the manifests say.
         figures: of both bundles.
         differences: outputs that are not bit for bit the same, or cannot be compared.
-        verdicts: one for each condition, after those on whether the new bundle serves what the old one does.
+        verdicts: one for each condition; before them, where there are conditions or the new bundle serves no request,
+            one on whether it serves what the old one does.
         requests: distinct ones that were run.
         rounds: that times were measured in.
         notes: for people.
@@ -129,7 +131,8 @@ def examine(paths: tuple[Path, Path], manifests: tuple[Manifest, Manifest], aske
     with contextlib.ExitStack() as stack:
         progress.stage("loading both bundles")
         sessions = tuple(stack.enter_context(load(p, arena=Arena(), threads=asked.threads)) for p in paths)
-        progress.stage(f"comparing the answers to {len(served)} requests")
+        if served:
+            progress.stage(f"comparing the answers to {counted(len(served), 'request')}")
         result = _answers(sessions[0], sessions[1], served)
         rounds = 0
         broken = _broken(result)
@@ -143,7 +146,7 @@ def examine(paths: tuple[Path, Path], manifests: tuple[Manifest, Manifest], aske
         figures.append(known_figures("memory", old_bytes, new_bytes))
     by_name = {figure.name: figure for figure in figures}
     verdicts = [verdict_on(condition, by_name, broken) for condition in asked.conditions]
-    if asked.conditions:
+    if asked.conditions or not served:
         verdicts.insert(0, _serves(sent, served, new))
     return Found(
         changes=tuple(changes_between(old, new)),
@@ -196,6 +199,9 @@ def _serves(sent: Sequence[_Sent], served: Sequence[_Sent], new: Manifest) -> Ve
         return Verdict(condition=text, state="passed", detail=f"{len(sent)} of {len(sent)} distinct requests")
     known = set(new.signature.symbols) <= lost[0].sizes.keys()
     why = new.ladder.misfit(lost[0].sizes, new.padded) if known else "its symbols are others"
+    if not served:
+        none = f"the new bundle serves none of the {counted(len(sent), 'request')} of the old one: {why}"
+        return Verdict(condition=text, state="failed", detail=none)
     return Verdict(condition=text, state="failed", detail=f"{len(lost)} of {len(sent)} requests are not served: {why}")
 
 

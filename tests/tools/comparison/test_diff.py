@@ -98,6 +98,15 @@ def test_requests_that_the_new_bundle_does_not_serve_fail_the_gate(trtc, built, 
     assert trtc("diff", changed, built, *BRIEF).code == 0, "without a condition it only tells"
 
 
+def test_a_bundle_that_serves_no_request_fails_without_a_condition(trtc, built, encoder, tmp_path):
+    words = ["--dim", "batch=1..4", "--dim", "seq=1:2:2", "--measure-seconds", "0"]
+    assert trtc("build", encoder, "-o", tmp_path / "small.trtc", *words).code == 0
+    said = trtc("diff", built, tmp_path / "small.trtc", *BRIEF)
+    assert said.code == 1
+    assert "the new bundle serves none of the 2 requests of the old one: seq=8" in said.err
+    assert "0 requests" not in said.out + said.err
+
+
 def test_outputs_that_cannot_be_compared_fail_conditions_about_answers(trtc, built, encoder, tmp_path):
     model = onnx.load(encoder)
     del model.graph.output[1]
