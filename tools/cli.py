@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from trtc.profiles import TrtcError, unknown_name
+from trtc.profiles import HostError, TrtcError, unknown_name
 from trtc.tools.extras import missing_library
 from trtc.tools.printable import printable
 
@@ -120,6 +120,8 @@ def main() -> NoReturn:
 
 def run_command(what: click.Command, name: str) -> NoReturn:
     """Run a command under a name, and exit as ``main`` says."""
+    if sys.stdout is None:  # refused before work: the next file that is opened would take its place
+        sys.exit(conclude(HostError("standard output is closed; give it a place to go, such as >/dev/null")))
     received: list[int] = []
 
     def stop(number: int, _frame: object) -> NoReturn:

@@ -86,6 +86,17 @@ def test_a_reader_that_went_away_ends_the_command_quietly(built, words):
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.parametrize("word", ["doctor", "--version"])
+def test_closed_standard_output_is_told(word):
+    line = 'exec "$@" >&-'
+    done = subprocess.run(
+        ["sh", "-c", line, "sh", *COMMAND, word], stderr=subprocess.PIPE, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 4
+    assert done.stderr.startswith("trtc: error: standard output is closed; ")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_build_that_is_stopped_leaves_nothing(encoder, tmp_path, number, code):
     for name in ("temporary", "cache"):
