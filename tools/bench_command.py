@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
 from trtc.engines.manifest_file import read_manifest
 from trtc.profiles import UsageError, sizes_text
@@ -127,6 +128,8 @@ def bench(ctx: click.Context, /, bundle: Path | None, **given: Any) -> None:
     if path is None:
         raise UsageError(f"no bundle was given; write {ctx.command_path} NAME.trtc (trtc build makes one)")
     _require_sense(given)
+    if given["rate"] is None and ctx.get_parameter_source("arrivals") is not ParameterSource.DEFAULT:
+        raise UsageError("--arrivals spreads the calls of an open loop; add --rate PER_SECOND, or leave it out")
     for name, option in _FILES.items():
         require_writable(given[name], option)
     require_page(given["html"])
