@@ -14,6 +14,7 @@ from trtc.profiles import HostError, TrtcError, UsageError
 from trtc.tools.claims import claim_text
 from trtc.tools.output import (
     Progress,
+    counted,
     print_command,
     print_json,
     print_line,
@@ -203,7 +204,7 @@ def show_report(report: BuildReport) -> None:
         worst = max((v.worst.max_abs for v in passed if v.worst), default=0.0)
         names = sorted({v.reference for v in passed})
         said = (
-            f"{runs} comparisons with {' and '.join(names)}, largest difference {worst:.2g}"
+            f"{counted(runs, 'comparison')} with {' and '.join(names)}, largest difference {worst:.2g}"
             if passed
             else unverified_text(engine) or "not verified here"
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from trtc.tools.output import seconds_text
+from trtc.tools.output import counted, seconds_text
 from trtc.tools.plan_pictures import pictures
 from trtc.tools.planned import cost_text
 from trtc.tools.printable import printable
@@ -81,7 +81,7 @@ def page(view: PlanView) -> str:
 def sentences(view: PlanView) -> list[str]:
     """Say what was found, for the page and for the terminal."""
     point = view.point
-    requests = f"{view.traffic.requests} requests" if view.traffic.requests else "a distribution"
+    requests = counted(view.traffic.requests, "request") if view.traffic.requests else "a distribution"
     proof = (
         "no ladder of that length is better" if point.proven else f"a ladder as long is at most {point.gap:.1%} better"
     )

@@ -210,7 +210,7 @@ def _report(session: Session, load_s: float, plan: Plan) -> Any:
         conditions=empty,
         host={
             "cpu": host.cpu,
-            "threads": f"{host.threads} threads",
+            "threads": f"{host.threads} thread{'s' * (host.threads != 1)}",
             "system": f"{host.system} {platform.release()} {host.architecture}",
         },
         versions={"python": platform.python_version(), **_versions(("trtc", "numpy", record.requirements.library))},
