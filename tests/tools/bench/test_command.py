@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import msgspec
 import numpy as np
+import onnx
 import pytest
 
 from trtc.engines.bundle import write_bundle
@@ -247,6 +248,7 @@ def test_real_inputs_are_measured_as_they_are(bench, built, good_request):
         pytest.param(["--trace", "/dev/null"], 2, "no regular file", id="trace-that-is-a-device"),
         pytest.param(["--arrivals", "poisson"], 2, "add --rate", id="arrivals-without-rate"),
         pytest.param(["--vs", "torch"], 4, "torch is not installed; pip install torch", id="peer-not-installed"),
+        pytest.param(["--vs", "torch", "--model", "m.onnx"], 2, "files, not m.onnx", id="torch-runs-no-onnx"),
         pytest.param(["--vs", "onnxruntim"], 2, "did you mean 'onnxruntime'?", id="unknown-peer"),
         pytest.param(["--vs", "onnxruntime"], 2, "add --model", id="peer-without-model"),
         pytest.param(["--vs", "onnxruntime", "--model", "none.onnx"], 2, "no such file", id="model-not-there"),
@@ -259,7 +261,7 @@ def test_real_inputs_are_measured_as_they_are(bench, built, good_request):
     ],
 )
 def test_wrong_use_is_one_clear_error(trtc, built, tmp_path, words, code, message):  # noqa: PLR0917 (a table of cases)
-    if words[1:2] == ["torch"]:
+    if words == ["--vs", "torch"]:
         try:
             import torch  # noqa: F401
         except ModuleNotFoundError:
@@ -271,6 +273,34 @@ def test_wrong_use_is_one_clear_error(trtc, built, tmp_path, words, code, messag
     assert message in said.err
     assert "Traceback" not in said.err
     assert said.out == ""
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("name", ["model.pt2", "model.pt"])
+def test_torch_is_a_peer_where_it_is_installed(bench, tmp_path, trtc, tiny_model, name):
+    torch = pytest.importorskip("torch", reason="torch is no dependency of trtc; pip install torch")
+
+    class Double(torch.nn.Module):
+        def forward(self, x):
+            return x + x
+
+    onnx.save(tiny_model("rows", 4), tmp_path / "model.onnx")
+    assert trtc("build", tmp_path / "model.onnx", "--measure-seconds", "0").code == 0
+    model, x, threads = Double().eval(), torch.ones(3, 4), torch.get_num_threads()
+    if name == "model.pt":
+        torch.jit.save(torch.jit.trace(model, (x,)), str(tmp_path / name))
+    else:
+        dims = ({0: torch.export.Dim("rows", min=1, max=64)},)
+        torch.export.save(torch.export.export(model, (x,), dynamic_shapes=dims), str(tmp_path / name))
+    try:
+        said = bench(
+            tmp_path / "model.trtc", "--sizes", "rows=5", "--vs", "torch", "--model", tmp_path / name, "--json"
+        )
+    finally:
+        torch.set_num_threads(threads)
+    assert said.code == 0, said.err
+    peer = said.json["cases"][0]["peer"]
+    assert (peer["name"], peer["agrees"], peer["differences"]) == ("torch", True, {"y": 0.0})
 
 
 def test_samples_of_the_wrong_shape_are_refused(bench, built, request_file):
