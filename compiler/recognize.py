@@ -48,17 +48,17 @@ def read_model_file(path: Path) -> bytes:
     """Read a model file; its size is checked before its bytes are.
 
     Raises:
-        UsageError: when there is no such file, or it cannot be read.
-        ModelError: for anything but a regular file below 2 GiB. Never blocks on a pipe or a device.
+        UsageError: for anything but a regular file that can be read. Never blocks on a pipe or a device.
+        ModelError: when it has 2 GiB or more.
     """
     try:
         if (found := _odd_kind(path, os.stat(path).st_mode)) is not None:  # noqa: PTH116 (open_regular has no twin in pathlib)
-            raise ModelError(found)
+            raise UsageError(found)
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:  # noqa: PTH123 (a descriptor, so that check and use are one file)
             status = os.fstat(descriptor)
             if (found := _odd_kind(path, status.st_mode)) is not None:
-                raise ModelError(found)
+                raise UsageError(found)
             if status.st_size > MAX_PROTO_BYTES:
                 raise ModelError(
                     f"{path}: {status.st_size} bytes, but a protobuf holds at most {MAX_PROTO_BYTES}; "

@@ -108,7 +108,8 @@ def check_samples(samples: Samples, inputs: Sequence[TensorSpec]) -> Samples:
     ]
     if problems:
         shown = "\n  ".join(problems[:20])
-        raise UsageError(f"{len(problems)} problems in the samples:\n  {shown}\n  fix the files, or leave them out")
+        count = f"{len(problems)} problem{'s' * (len(problems) != 1)}"
+        raise UsageError(f"{count} in the samples:\n  {shown}\n  fix the files, or leave them out")
     return Samples(tuple(feeds), samples.origins, samples.digest)
 
 

@@ -86,7 +86,7 @@ def open_engine(
         verify: False checks sizes only.
 
     Raises:
-        UsageError: when nothing is there.
+        UsageError: when nothing is there, or something else than a bundle.
         BundleError: for a bundle that is not whole, or files that are not what the manifest says.
         HostError: when reading is not allowed.
     """

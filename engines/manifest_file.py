@@ -25,8 +25,8 @@ def read_manifest(path: Path) -> Manifest:
     """Read the manifest of a bundle; no blob is opened.
 
     Raises:
-        UsageError: when nothing is there.
-        BundleError: for anything that is not a whole bundle of a schema that this version reads.
+        UsageError: when nothing is there, or something else than a bundle.
+        BundleError: for a bundle that is not whole, or not of a schema that this version reads.
         HostError: when reading is not allowed.
     """
     return manifest_from_bytes(path, read_manifest_bytes(path))
@@ -52,8 +52,8 @@ def read_manifest_bytes(path: Path) -> bytes:
     """Read the bytes of a bundle's manifest, bounded and from a regular file.
 
     Raises:
-        UsageError: when nothing is there.
-        BundleError: when what is there is not a bundle.
+        UsageError: when nothing is there, or something else than a bundle.
+        BundleError: when the bundle there is not whole.
         HostError: when reading is not allowed.
     """
     where = path / MANIFEST
@@ -74,11 +74,11 @@ def _unreadable(path: Path, error: OSError) -> UsageError | BundleError | HostEr
     if not os.path.exists(path):  # noqa: PTH110 (Path.exists raises for names that are too long)
         return UsageError(f"{path}: there is nothing; give the folder of a bundle, or make one with trtc build")
     if not path.is_dir():
-        return BundleError(f"{path} is a file, a bundle is a folder; make one with trtc build MODEL.onnx -o NAME.trtc")
+        return UsageError(f"{path} is a file, a bundle is a folder; make one with trtc build MODEL.onnx -o NAME.trtc")
     if error.errno == errno.ENOENT:
         if (path / WRITER_LOCK).exists() or (path / BLOBS).exists():
             return BundleError(f"{path} is half-written: {MANIFEST} is not there (yet); build it again")
-        return BundleError(
+        return UsageError(
             f"{path} is no bundle: it has no {MANIFEST}; make one with trtc build MODEL.onnx -o NAME.trtc"
         )
     kind = {errno.ELOOP: "a symlink", errno.EINVAL: "not a regular file"}.get(error.errno or 0, str(error.strerror))

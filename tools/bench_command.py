@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
+from trtc.engines.manifest_file import read_manifest
 from trtc.profiles import UsageError, sizes_text
 from trtc.profiles.grammar import ShapeOptions, trtexec_options
 from trtc.tools.bench.arrivals import Arrivals
@@ -17,7 +19,7 @@ from trtc.tools.bench.peers import require_peer
 from trtc.tools.bench.results import SCHEMA
 from trtc.tools.bench.sizes import fixed, grid_of, random_mix, replayed
 from trtc.tools.bench.times import write_times
-from trtc.tools.bench.traffic import read_traffic
+from trtc.tools.bench.traffic import recorded_traffic
 from trtc.tools.bench.words import BenchWords
 from trtc.tools.bench.workload import workload_of
 from trtc.tools.inputs import read_inputs, requested_sizes, require_sizes, shown_sizes
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from trtc.engines.manifest import Manifest
     from trtc.tools.bench.run import Benched
     from trtc.tools.bench.sizes import Mix
+    from trtc.tools.bench.traffic import Recorded
     from trtc.tools.bench.workload import Workload
 
 _DEFAULT = Budget()
@@ -67,7 +70,8 @@ class Percentiles(click.ParamType[tuple[float, ...]]):
 @click.option(
     "--random", "random_count", type=click.IntRange(1), metavar="COUNT", help="Sizes drawn from the profiles."
 )
-@click.option("--traffic", type=click.Path(path_type=Path), metavar="FILE.jsonl", help="Replay recorded sizes.")
+@click.option("--traffic", type=click.Path(path_type=Path), metavar="FILE",
+              help="Replay recorded sizes: .jsonl, .csv, .parquet, .npz or a folder of them.")  # fmt: skip
 @click.option("--all-profiles", is_flag=True, help="The opt sizes of each profile; what is done when nothing is said.")
 @click.option("--inputs", "npz", multiple=True, type=click.Path(path_type=Path), metavar="FILE.npz",
               help="Real inputs by name, one member each.")  # fmt: skip
@@ -124,6 +128,8 @@ def bench(ctx: click.Context, /, bundle: Path | None, **given: Any) -> None:
     if path is None:
         raise UsageError(f"no bundle was given; write {ctx.command_path} NAME.trtc (trtc build makes one)")
     _require_sense(given)
+    if given["rate"] is None and ctx.get_parameter_source("arrivals") is not ParameterSource.DEFAULT:
+        raise UsageError("--arrivals spreads the calls of an open loop; add --rate PER_SECOND, or leave it out")
     for name, option in _FILES.items():
         require_writable(given[name], option)
     require_page(given["html"])
@@ -133,9 +139,11 @@ def bench(ctx: click.Context, /, bundle: Path | None, **given: Any) -> None:
     budget = Budget(given["iterations"], given["duration"], given["warm_up_ms"] / 1e3)
     if arrivals is not None:
         arrivals.starts_s(budget.iterations, budget.duration_s)  # refuses what cannot be kept, before anything runs
+    traffic = None if given["traffic"] is None else recorded_traffic(given["traffic"], read_manifest(path))
     wishes = Wishes(
         plan=Plan(budget, given["callers"], arrivals, given["percentiles"]),
         roof=bool(given["grid"]),
+        notes=() if traffic is None else traffic.notes,
         trace=given["trace"] is not None,
         seed=given["seed"],
     )
@@ -143,7 +151,7 @@ def bench(ctx: click.Context, /, bundle: Path | None, **given: Any) -> None:
     subject = Subject(path, load | {"max_memory_bytes": given["max_memory"]}, given["peer"], given["model"])
     progress = Progress(quiet=given["quiet"] or given["as_json"])
     try:
-        found = measured_by(subject, lambda manifest: _workloads(manifest, ctx, given), wishes, progress)
+        found = measured_by(subject, lambda manifest: _workloads(manifest, ctx, given, traffic), wishes, progress)
     except BaseException:
         progress.drop()
         raise
@@ -169,7 +177,9 @@ def _require_sense(given: Mapping[str, Any]) -> None:
         raise UsageError("--model is what a peer runs; add --vs onnxruntime, or leave it out")
 
 
-def _workloads(manifest: Manifest, ctx: click.Context, given: Mapping[str, Any]) -> list[Workload]:
+def _workloads(
+    manifest: Manifest, ctx: click.Context, given: Mapping[str, Any], traffic: Recorded | None
+) -> list[Workload]:
     shapes = ShapeOptions(
         dim=given["dim"],
         shape=given["shape"],
@@ -177,11 +187,14 @@ def _workloads(manifest: Manifest, ctx: click.Context, given: Mapping[str, Any])
     )
     stated = requested_sizes(given["sizes"], shapes, manifest.signature)
     files = read_inputs(given["npz"], given["named"], manifest.signature, stated)
-    mixes = _mixes(manifest, given, {**shown_sizes(files, manifest.signature), **stated} if stated or files else None)
+    wanted = {**shown_sizes(files, manifest.signature), **stated} if stated or files else None
+    mixes = _mixes(manifest, given, wanted, traffic)
     return [workload_of(mix, files, manifest, given["val_range"], given["seed"]) for mix in mixes]
 
 
-def _mixes(manifest: Manifest, given: Mapping[str, Any], stated: dict[str, int] | None) -> Sequence[Mix]:
+def _mixes(
+    manifest: Manifest, given: Mapping[str, Any], stated: dict[str, int] | None, traffic: Recorded | None
+) -> Sequence[Mix]:
     """Settle which sizes are measured."""
     symbols = manifest.signature.symbols
     rng = np.random.default_rng(given["seed"])
@@ -191,8 +204,8 @@ def _mixes(manifest: Manifest, given: Mapping[str, Any], stated: dict[str, int] 
         return [fixed(sizes_text(sizes), sizes) for sizes in grid_of(given["grid"], symbols)]
     if given["random_count"]:
         return [random_mix(manifest.ladder, given["random_count"], rng)]
-    if given["traffic"] is not None:
-        return [replayed(f"traffic of {given['traffic'].name}", read_traffic(given["traffic"], symbols), rng)]
+    if traffic is not None:
+        return [replayed(f"traffic of {given['traffic'].name}", traffic.rows, rng)]
     found = []
     for profile in manifest.ladder.profiles:
         opts = {symbol: served.opt for symbol, served in profile.ranges.items()}

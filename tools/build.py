@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trtc.engines.manifest_file import MANIFEST, WRITER_LOCK
-from trtc.profiles import HostError, UsageError
+from trtc.engines.manifest_file import MANIFEST, WRITER_LOCK, read_manifest
+from trtc.profiles import HostError, TrtcError, UsageError
 from trtc.tools.claims import claim_text
 from trtc.tools.output import (
     Progress,
+    counted,
     print_command,
     print_json,
     print_line,
@@ -89,6 +90,7 @@ def build(  # the positional mark keeps options of any name apart from the conte
     source = model_path(model, onnx)
     target = output or source.with_suffix(".trtc")
     refuse_output(target, source)
+    older = _source_of(target)
     progress = Progress(quiet=quiet or as_json)
     try:
         report = run_build(source, target, options, progress)
@@ -103,7 +105,27 @@ def build(  # the positional mark keeps options of any name apart from the conte
         for note in report.notes:
             if note not in progress.notes:
                 print_text(f"note: {note}")
+        if older is not None:
+            same = older == report.manifest.source.sha256
+            built = (
+                "the same model"
+                if same
+                else f"another model (sha256 {older[:12]}...)"
+                if older
+                else "a model that its manifest does not tell"
+            )
+            print_text(f"note: replaced the bundle that was there, built from {built}")
         show_report(report)
+
+
+def _source_of(target: Path) -> str | None:
+    """Say which model the bundle that will be replaced was built from; empty for a broken one, None where none is."""
+    if not (target / MANIFEST).exists():
+        return None
+    try:
+        return read_manifest(target).source.sha256
+    except TrtcError:
+        return ""
 
 
 def model_path(model: Path | None, onnx: Path | None, verb: str = "build") -> Path:
@@ -169,7 +191,6 @@ def show_report(report: BuildReport) -> None:
         )
     title = "profiles" if len(manifest.engines) == 1 else f"profiles, with the memory of engine {first.name}"
     print_table(title, ("profile", "sizes", "one run at the bucket", "planned memory", "library memory"), rows)
-    print_table(title, ("profile", "sizes", "one run at the bucket", "planned memory", "library memory"), rows)
     for text in planned_texts(manifest):
         print_text(text)
     for evidence in manifest.evidence:
@@ -183,7 +204,7 @@ def show_report(report: BuildReport) -> None:
         worst = max((v.worst.max_abs for v in passed if v.worst), default=0.0)
         names = sorted({v.reference for v in passed})
         said = (
-            f"{runs} comparisons with {' and '.join(names)}, largest difference {worst:.2g}"
+            f"{counted(runs, 'comparison')} with {' and '.join(names)}, largest difference {worst:.2g}"
             if passed
             else unverified_text(engine) or "not verified here"
         )

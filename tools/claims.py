@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from trtc.tools.output import counted
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -37,7 +39,7 @@ def claim_text(evidence: Evidence, rules: Iterable[PadRule]) -> str:
         "" if worst is None
         else f", largest difference {worst.max_abs:.3g} in {worst.output} (allowed {worst.allowed:.3g})"
     )  # fmt: skip
-    return f"{what}: {verdict_text(evidence)} in {evidence.runs} runs{seen}"
+    return f"{what}: {verdict_text(evidence)} in {counted(evidence.runs, 'run')}{seen}"
 
 
 def verdict_text(evidence: Evidence) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from trtc.profiles import TrtcError, unknown_name
+from trtc.profiles import HostError, TrtcError, unknown_name
 from trtc.tools.extras import missing_library
 from trtc.tools.printable import printable
 
@@ -120,16 +120,32 @@ def main() -> NoReturn:
 
 def run_command(what: click.Command, name: str) -> NoReturn:
     """Run a command under a name, and exit as ``main`` says."""
-    # Leave by an exception, so that temporary folders are removed.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    if sys.stdout is None:  # refused before work: the next file that is opened would take its place
+        sys.exit(conclude(HostError("standard output is closed; give it a place to go, such as >/dev/null")))
+    received: list[int] = []
+
+    def stop(number: int, _frame: object) -> NoReturn:
+        """Leave by an exception, so that temporary folders are removed."""
+        received.append(number)
+        raise _stopped_by(number)
+
+    signal.signal(signal.SIGTERM, stop)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored, as under nohup
+        signal.signal(signal.SIGINT, stop)
     try:
         with closed_pipes_told():
             result: Any = what.main(prog_name=name, standalone_mode=False)
         sys.stdout.flush()
         code = result if isinstance(result, int) else 0
     except BaseException as error:  # noqa: BLE001 (a user never sees a traceback that was not asked for)
-        code = conclude(error)
+        # A native module that is being imported turns what a signal raises into an ImportError of its own.
+        hidden = bool(received) and isinstance(error, Exception) and not isinstance(error, PipeClosedError)
+        code = conclude(_stopped_by(received[0]) if hidden else error)
     sys.exit(code)
+
+
+def _stopped_by(number: int) -> BaseException:
+    return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(TERMINATED)
 
 
 def conclude(error: BaseException) -> int:

@@ -23,7 +23,10 @@ SCHEMA = "trtc.diff/1"
 @click.argument("old", type=click.Path(path_type=Path))
 @click.argument("new", type=click.Path(path_type=Path))
 @click.option(
-    "--traffic", type=click.Path(path_type=Path), metavar="FILE", help="Sizes that are sent, as JSON lines with counts."
+    "--traffic",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Sizes that are sent: .jsonl, .csv, .parquet, .npz or a folder of them.",
 )
 @click.option("--samples", multiple=True, type=click.Path(path_type=Path), help="Real inputs: .npz files or folders.")
 @click.option(

@@ -13,6 +13,7 @@ from trtc.engines.cachedir import CACHE_VARIABLE, cache_dir, cache_fault
 from trtc.engines.cgroup import ROOT
 from trtc.engines.host import this_host, thread_limits
 from trtc.engines.host_memory import host_memory, huge_pages, numa_nodes
+from trtc.tools.output import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -149,6 +150,6 @@ def cache_section(environ: Mapping[str, str] = os.environ) -> Section:
     lines = (
         ("path", str(path)),
         ("state", state if exists else f"{state}, not there yet"),
-        ("size", f"{len(files)} files, {size_text(size_bytes)}"),
+        ("size", f"{counted(len(files), 'file')}, {size_text(size_bytes)}"),
     )
     return Section(facts, lines, tuple(hints))

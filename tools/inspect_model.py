@@ -12,6 +12,7 @@ from trtc.engines.host import this_host
 from trtc.engines.signature import Signature, TensorSpec
 from trtc.profiles.grammar import quote_name, val_ranges
 from trtc.tools.output import (
+    counted,
     print_command,
     print_facts,
     print_line,
@@ -156,7 +157,7 @@ def show_model(found: ModelFacts) -> None:
             ("model", f"{found.path} ({size_text(source['size_bytes'])})"),
             ("sha256", source["sha256"]),
             ("made by", source["producer"] or "not said"),
-            ("versions", f"IR {source['ir_version']}, opset {opsets}; {source['nodes']} nodes"),
+            ("versions", f"IR {source['ir_version']}, opset {opsets}; {counted(source['nodes'], 'node')}"),
         ]
     )
     print_line()

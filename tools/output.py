@@ -116,6 +116,11 @@ def print_note(text: str) -> None:
     print_text(f"note: {text}", err=True)
 
 
+def counted(number: int, noun: str) -> str:
+    """Write how many: ``1 request``, ``2 requests``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def size_text(size_bytes: int) -> str:
     """Write bytes for people, base 2."""
     if size_bytes < 0:

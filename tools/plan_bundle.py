@@ -11,7 +11,7 @@ from trtc.profiles.cost_fit import measured_cost
 from trtc.profiles.evaluation import Evaluation, evaluate_ladder
 from trtc.profiles.plan_values import PlanRequest
 from trtc.profiles.planner import plan_ladder
-from trtc.tools.output import print_table, print_text, seconds_text
+from trtc.tools.output import counted, print_table, print_text, seconds_text
 from trtc.tools.plan_view import traffic_fields
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def show_fit(fit: Fit) -> None:
         return seconds_text(value) if fit.known_cost else "-"
 
     now = ("-", "-") if today is None else (cost(today.expected_s), f"{today.waste:.1%}")
-    count = f"rebuilt, {len(rebuilt.ladder.profiles)} profiles"
+    count = f"rebuilt, {counted(len(rebuilt.ladder.profiles), 'profile')}"
     rows = [
         ("this bundle", *now, f"{fit.refused:.2%}"),
         (count, cost(fit.rebuilt_s), f"{rebuilt.point.waste:.1%}", f"{rebuilt.refused:.2%}"),

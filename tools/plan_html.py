@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from trtc.tools.output import seconds_text
+from trtc.tools.output import counted, seconds_text
 from trtc.tools.plan_pictures import pictures
 from trtc.tools.planned import cost_text
 from trtc.tools.printable import printable
@@ -38,12 +38,17 @@ h2 {{ font-size: 1.1rem; margin: 2rem 0 .5rem; }}
 figure {{ margin: 0; }}
 figure svg {{ width: 100%; height: auto; display: block; }}
 figcaption {{ color: var(--faint); font-size: .9rem; }}
-.scroll {{ overflow-x: auto; }}
+/* A shade at each edge that hides more: the cover of the shade moves with the content. */
+.scroll {{ overflow-x: auto;
+  background: linear-gradient(to right, var(--paper) 40%, transparent) left / 2.5rem 100% no-repeat local,
+    linear-gradient(to left, var(--paper) 40%, transparent) right / 2.5rem 100% no-repeat local,
+    linear-gradient(to right, var(--faint), transparent) left / 1rem 100% no-repeat scroll,
+    linear-gradient(to left, var(--faint), transparent) right / 1rem 100% no-repeat scroll; }}
 table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
 th, td {{ padding: .25rem .9rem .25rem 0; text-align: left; border-bottom: 1px solid var(--line);
-  white-space: nowrap; }}
+  min-width: 5.5rem; overflow-wrap: anywhere; }}
 th {{ font-weight: 600; color: var(--faint); }}
-td.number, th.number {{ text-align: right; }}
+td.number, th.number {{ text-align: right; white-space: nowrap; min-width: 0; }}
 tr.chosen td {{ font-weight: 600; }}
 li {{ max-width: 46rem; }}
 </style>
@@ -76,7 +81,7 @@ def page(view: PlanView) -> str:
 def sentences(view: PlanView) -> list[str]:
     """Say what was found, for the page and for the terminal."""
     point = view.point
-    requests = f"{view.traffic.requests} requests" if view.traffic.requests else "a distribution"
+    requests = counted(view.traffic.requests, "request") if view.traffic.requests else "a distribution"
     proof = (
         "no ladder of that length is better" if point.proven else f"a ladder as long is at most {point.gap:.1%} better"
     )

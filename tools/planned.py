@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trtc.tools.output import seconds_text
+from trtc.tools.output import counted, seconds_text
 
 if TYPE_CHECKING:
     from trtc.engines.manifest import CostRecord, Manifest, PlanRecord
@@ -17,7 +17,7 @@ def planned_texts(manifest: Manifest) -> list[str]:
 
 
 def _plan_text(plan: PlanRecord) -> str:
-    requests = f"{plan.requests} requests" if plan.requests else "a distribution"
+    requests = counted(plan.requests, "request") if plan.requests else "a distribution"
     refused = f", {plan.refused:.3%} refused" if plan.refused else ""
     return (
         f"planned for {requests} (traffic {plan.traffic[:12]}): {seconds_text(plan.expected_s)} a request in its "
@@ -29,10 +29,11 @@ def cost_text(record: CostRecord) -> str:
     """Say what costs rest on."""
     if record.model.source == "analytic":
         return "counted from the graph's operations, not measured: they rank ladders and promise no seconds"
-    threads = f"{record.threads} thread{'s' * (record.threads != 1)}"
-    text = f"{record.runs} runs at {len(record.model.grid_s)} grid points, {threads} each"
+    points, threads = counted(len(record.model.grid_s), "grid point"), counted(record.threads, "thread")
+    text = f"{counted(record.runs, 'run')} at {points}, {threads} each"
     held = record.model.held_out
     if held is not None:
-        sizes = f"{held.count} other size{'s' * (held.count != 1)}"
+        sizes = counted(held.count, "other size")
         text += f"; at {sizes} off by {held.median:.1%} in the middle, {held.worst:.1%} at worst"
-    return f"{text}; middle half of a point's times within {record.spread:.1%}, {record.refused} outliers left out"
+    left_out = f"{counted(record.refused, 'outlier')} left out"
+    return f"{text}; middle half of a point's times within {record.spread:.1%}, {left_out}"

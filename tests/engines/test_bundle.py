@@ -323,9 +323,9 @@ def test_nothing_at_the_path_is_wrong_use(tmp_path: Path) -> None:
 
 def test_a_file_or_another_folder_is_no_bundle(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(b"graph")
-    with pytest.raises(BundleError, match="is a file, a bundle is a folder"):
+    with pytest.raises(UsageError, match="is a file, a bundle is a folder"):
         read_manifest(tmp_path / "model.onnx")
-    with pytest.raises(BundleError, match=r"is no bundle.* it has no manifest\.json"):
+    with pytest.raises(UsageError, match=r"is no bundle.* it has no manifest\.json"):
         read_manifest(tmp_path)
 
 

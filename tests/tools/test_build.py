@@ -64,6 +64,24 @@ def test_the_bundle_lies_beside_its_model_when_no_place_is_given(trtc, encoder, 
     assert (tmp_path / "m.trtc" / "manifest.json").is_file()
 
 
+def test_each_table_is_printed_once(trtc, encoder, tmp_path):
+    said = trtc("build", encoder, "-o", tmp_path / "x.trtc", "--measure-seconds", "0")
+    assert (said.code, said.out.count("one run at the bucket")) == (0, 1)
+
+
+def test_a_bundle_that_is_replaced_is_told(trtc, encoder, tmp_path, tiny_model):
+    place, told = tmp_path / "x.trtc", "note: replaced the bundle that was there, built from "
+    onnx.save(tiny_model("rows", 2), tmp_path / "tiny.onnx")
+    words = ["-o", place, "--measure-seconds", "0"]
+    assert told not in trtc("build", encoder, *words).out
+    assert f"{told}the same model\n" in trtc("build", encoder, *words).out
+    before = read_manifest(place).source.sha256
+    assert f"{told}another model (sha256 {before[:12]}...)\n" in trtc("build", tmp_path / "tiny.onnx", *words).out
+    (place / "manifest.json").write_text("{")
+    said = trtc("build", encoder, *words)
+    assert (said.code, f"{told}a model that its manifest does not tell\n" in said.out) == (0, True), said.err
+
+
 def test_an_older_bundle_stays_when_the_new_build_fails(trtc, bundle, encoder):
     before = (bundle / "manifest.json").read_bytes()
     said = trtc("build", encoder, "-o", bundle, "--pad", "seq", "--fill", "input_ids=0", "--fill", "attention_mask=1")

@@ -78,8 +78,42 @@ def test_what_is_no_model_is_named(  # noqa: PLR0917 (fixtures come by name)
 def test_a_folder_is_no_model(trtc, tmp_path):
     (tmp_path / "encoder.onnx").write_bytes(b"x")
     said = trtc("build", tmp_path)
-    assert said.code == 3
+    assert said.code == 2
     assert "it holds encoder.onnx: give one of them" in said.err
+
+
+@pytest.mark.parametrize("verb", ["build", "check"])
+def test_a_bundle_is_no_model(trtc, built, tmp_path, verb):
+    said = trtc(verb, built, *(["-o", tmp_path / "q.trtc"] if verb == "build" else []))
+    assert (said.code, said.out) == (2, "")
+    assert "a folder that holds a bundle, not a model" in said.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "{path}"], ["bench", "{path}"], ["compare", "{path}", "{model}"], ["diff", "{path}", "{path}"],
+        ["inspect", "{folder}"], ["plan", "--from-bundle", "{path}", "--traffic", "t.jsonl"],
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "says"), [("model", "is a file, a bundle is a folder"), ("folder", "is no bundle: it has no manifest")]
+)
+def test_what_is_no_bundle_is_wrong_use(trtc, encoder, tmp_path, words, kind, says):  # noqa: PLR0917 (fixtures come by name)
+    if words[0] == "inspect":
+        says = "is no bundle"
+    path = encoder if kind == "model" else tmp_path
+    said = trtc(*(word.format(path=path, folder=tmp_path, model=encoder) for word in words))
+    assert (said.code, said.out) == (2, "")
+    assert says in said.err
+
+
+def test_a_half_written_bundle_is_a_broken_one_and_no_wrong_use(trtc, tmp_path):
+    (tmp_path / "blobs").mkdir()
+    said = trtc("run", tmp_path)
+    assert said.code == 1
+    assert "half-written" in said.err
 
 
 def test_external_data_outside_of_the_model_folder_is_refused(trtc, tmp_path):

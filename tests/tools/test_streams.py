@@ -18,6 +18,21 @@ from trtc.tools.cli import main
 main()
 """
 """Run the command where some libraries cannot be imported."""
+STOPPED_INSIDE = """
+import os, sys
+from trtc.tools.cli import main
+number = int(sys.argv.pop(1))
+class Native:
+    def find_spec(self, name, path=None, target=None):
+        if name == "onnx":
+            try:
+                os.kill(os.getpid(), number)
+            except BaseException as error:
+                raise ImportError("initialization failed") from error
+sys.meta_path.insert(0, Native())
+main()
+"""
+"""Run the command, and send it a signal while a library is imported that hides what the signal raises."""
 
 
 def process(*words: object, **options):
@@ -71,6 +86,17 @@ def test_a_reader_that_went_away_ends_the_command_quietly(built, words):
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.parametrize("word", ["doctor", "--version"])
+def test_closed_standard_output_is_told(word):
+    line = 'exec "$@" >&-'
+    done = subprocess.run(
+        ["sh", "-c", line, "sh", *COMMAND, word], stderr=subprocess.PIPE, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 4
+    assert done.stderr.startswith("trtc: error: standard output is closed; ")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_build_that_is_stopped_leaves_nothing(encoder, tmp_path, number, code):
     for name in ("temporary", "cache"):
@@ -89,6 +115,14 @@ def test_a_build_that_is_stopped_leaves_nothing(encoder, tmp_path, number, code)
     assert not (tmp_path / "x.trtc").exists()
     assert list((tmp_path / "temporary").glob("trtc-*")) == []
     assert [path for path in (tmp_path / "cache" / "scratch").rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_that_a_native_module_turns_into_its_own_error_still_ends_the_command(encoder, number, code):
+    arguments = [sys.executable, "-c", STOPPED_INSIDE, str(int(number)), "check", str(encoder)]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr == ("trtc: interrupted; nothing half-written was left\n" if code == 130 else "")
 
 
 @pytest.mark.parametrize("verb", ["build", "check", "inspect"])

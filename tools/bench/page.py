@@ -10,7 +10,7 @@ from trtc.engines.manifest_file import read_manifest
 from trtc.profiles import sizes_text
 from trtc.runtime.verdicts import judge
 from trtc.tools.bench.show import ratio_text, trtexec_block
-from trtc.tools.output import seconds_text, size_text
+from trtc.tools.output import counted, seconds_text, size_text
 from trtc.tools.printable import printable
 from trtc.tools.report.evidence import engines_section, host_section, memory_section, verification_section
 from trtc.tools.report.page import Section, facts, figure, note, page, paragraph, preformatted, table
@@ -43,9 +43,9 @@ def bench_page(found: Benched) -> str:
         host_section(manifest),
     ]
     name = printable(Path(report.bundle).name)
+    slots, threads = counted(report.slots, "slot"), counted(report.threads, "thread")
     subtitle = (
-        f"Engine {report.engine} ({report.backend}), {report.slots} slots, {report.threads} threads a call; "
-        f"{', '.join(report.host.values())}."
+        f"Engine {report.engine} ({report.backend}), {slots}, {threads} a call; {', '.join(report.host.values())}."
     )
     return page(f"Benchmark of {name}", [s for s in sections if s is not None], subtitle=subtitle)
 

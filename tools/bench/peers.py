@@ -22,6 +22,7 @@ LIBRARIES = {
     "openvino": "pip install 'trtc[openvino]'",
     "torch": "pip install torch",
 }
+_TORCH_ENDINGS = frozenset([".pt2", ".pt"])
 
 
 class Peer(Protocol):
@@ -65,6 +66,10 @@ def require_peer(name: str, model: Path | None) -> None:
             known = [*LIBRARIES, "NAME.trtc"]
             raise UsageError(f"--vs: {unknown_name('peer', name, known)}; a path must lead to a bundle")
         return
+    if name == "torch" and model is not None and model.suffix not in _TORCH_ENDINGS:
+        raise UsageError(
+            f"--vs torch runs .pt2 (torch.export) or .pt (TorchScript) files, not {model}; save it as one of these"
+        )
     if find_spec(name) is None:
         raise HostError(f"--vs {name}: {name} is not installed; {install(LIBRARIES[name])}")
     kinds = ".pt2 (torch.export) or .pt (TorchScript)" if name == "torch" else ".onnx"
@@ -197,7 +202,8 @@ class _Torch:
         self.version, self.threads = found, threads
         self._torch = torch
         exported = model.suffix == ".pt2"
-        self._model: Any = torch.export.load(str(model)).module() if exported else torch.jit.load(str(model)).eval()
+        script: Any = torch.jit
+        self._model: Any = torch.export.load(str(model)).module() if exported else script.load(str(model)).eval()
         self._inputs = [spec.name for spec in manifest.signature.inputs]
         self._names = [spec.public_name for spec in manifest.signature.outputs]
 

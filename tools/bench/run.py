@@ -61,12 +61,14 @@ class Wishes:
         roof: put each case under the machine's limits.
         trace: note a few calls of each case in every detail.
         seed: of resampling.
+        notes: that the report carries.
     """
 
     plan: Plan
     roof: bool = False
     trace: bool = False
     seed: int = 0
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,9 @@ def bench(
     progress.done()
     conditions = conditions_of(before, read_moment())
     cases = tuple(found.case for found in measured)
-    whole = msgspec.structs.replace(report, cases=cases, memory=memory, conditions=conditions, limits=limits)
+    whole = msgspec.structs.replace(
+        report, cases=cases, memory=memory, conditions=conditions, limits=limits, notes=wishes.notes
+    )
     return Benched(whole, tuple(measured), trace)
 
 
@@ -206,7 +210,7 @@ def _report(session: Session, load_s: float, plan: Plan) -> Any:
         conditions=empty,
         host={
             "cpu": host.cpu,
-            "threads": f"{host.threads} threads",
+            "threads": f"{host.threads} thread{'s' * (host.threads != 1)}",
             "system": f"{host.system} {platform.release()} {host.architecture}",
         },
         versions={"python": platform.python_version(), **_versions(("trtc", "numpy", record.requirements.library))},

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trtc.profiles import sizes_text
-from trtc.tools.output import print_facts, print_line, print_note, print_table, print_text, seconds_text, size_text
+from trtc.tools.output import (
+    counted,
+    print_facts,
+    print_line,
+    print_note,
+    print_table,
+    print_text,
+    seconds_text,
+    size_text,
+)
 
 if TYPE_CHECKING:
     from trtc.tools.bench.ratio import Ratio
@@ -52,13 +61,13 @@ def trtexec_block(report: BenchReport, case: CaseResult) -> list[str]:
 def _about(report: BenchReport) -> list[tuple[str, str]]:
     sizes = "exact sizes" if report.mode == "exact" else "padded to the bucket"
     warm_up = f"after {report.warm_up_s * 1e3:g} ms of warm-up"
-    budget = f"{warm_up}, at least {report.iterations} calls and {report.duration_s:g} s"
+    budget = f"{warm_up}, at least {counted(report.iterations, 'call')} and {report.duration_s:g} s"
     return [
         (
             "bundle",
             f"{report.bundle}, engine {report.engine} ({report.backend}), loaded in {seconds_text(report.load_s)}",
         ),
-        ("runs", f"{sizes}, {report.slots} slots, {report.threads} threads a call"),
+        ("runs", f"{sizes}, {counted(report.slots, 'slot')}, {counted(report.threads, 'thread')} a call"),
         ("host", ", ".join(report.host.values())),
         ("with", ", ".join(f"{name} {number}" for name, number in report.versions.items())),
         ("measured", f"{budget} each"),

@@ -96,10 +96,14 @@ def random_mix(ladder: Ladder, count: int, rng: np.random.Generator) -> Mix:
     return _mixed(f"{count} random requests", drawn)
 
 
-def replayed(name: str, traffic: Sequence[tuple[Sizes, int]], rng: np.random.Generator) -> Mix:
-    """Send recorded requests as often as they came, shuffled: a sum does not say in which order they did."""
-    total = sum(count for _, count in traffic)
-    share = min(1.0, MAX_SENT / total)
+def replayed(name: str, traffic: Sequence[tuple[Sizes, float]], rng: np.random.Generator) -> Mix:
+    """Send recorded requests as often as they came, shuffled: a sum does not say in which order they did.
+
+    Weights that are no whole numbers are shares: they are scaled up until the smallest is one request.
+    """
+    counts = [count for _, count in traffic]
+    unit = 1.0 if all(count == round(count) for count in counts) else min(counts)
+    share = min(1 / unit, MAX_SENT / sum(counts))
     drawn = [sizes for sizes, count in traffic for _ in range(max(1, round(count * share)))]
     return _mixed(name, [drawn[i] for i in rng.permutation(len(drawn))])
 

@@ -14,7 +14,7 @@ from trtc.runtime import Arena, load
 from trtc.tools.bench.budget import Budget
 from trtc.tools.bench.clock import MonotonicClock
 from trtc.tools.bench.rounds import alternate
-from trtc.tools.bench.traffic import read_traffic
+from trtc.tools.bench.traffic import recorded_traffic
 from trtc.tools.comparison.changes import Change, changes_between
 from trtc.tools.comparison.figures import (
     Figure,
@@ -29,6 +29,7 @@ from trtc.tools.comparison.result import CaseResult, ComparisonResult
 from trtc.tools.comparison.rules import Rule, Rules
 from trtc.tools.comparison.values import compare_outputs
 from trtc.tools.inputs import shown_sizes
+from trtc.tools.output import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +83,8 @@ class Found:
         changes: as the manifests say.
         figures: of both bundles.
         differences: outputs that are not bit for bit the same, or cannot be compared.
-        verdicts: one for each condition, after those on whether the new bundle serves what the old one does.
+        verdicts: one for each condition; before them, where there are conditions or the new bundle serves no request,
+            one on whether it serves what the old one does.
         requests: distinct ones that were run.
         rounds: that times were measured in.
         notes: for people.
@@ -103,7 +105,7 @@ class _Sent:
 
     feeds: dict[str, Any]
     sizes: dict[str, int]
-    count: int
+    count: float
 
 
 def examine(paths: tuple[Path, Path], manifests: tuple[Manifest, Manifest], asked: Asked, progress: Progress) -> Found:
@@ -129,7 +131,8 @@ def examine(paths: tuple[Path, Path], manifests: tuple[Manifest, Manifest], aske
     with contextlib.ExitStack() as stack:
         progress.stage("loading both bundles")
         sessions = tuple(stack.enter_context(load(p, arena=Arena(), threads=asked.threads)) for p in paths)
-        progress.stage(f"comparing the answers to {len(served)} requests")
+        if served:
+            progress.stage(f"comparing the answers to {counted(len(served), 'request')}")
         result = _answers(sessions[0], sessions[1], served)
         rounds = 0
         broken = _broken(result)
@@ -143,7 +146,7 @@ def examine(paths: tuple[Path, Path], manifests: tuple[Manifest, Manifest], aske
         figures.append(known_figures("memory", old_bytes, new_bytes))
     by_name = {figure.name: figure for figure in figures}
     verdicts = [verdict_on(condition, by_name, broken) for condition in asked.conditions]
-    if asked.conditions:
+    if asked.conditions or not served:
         verdicts.insert(0, _serves(sent, served, new))
     return Found(
         changes=tuple(changes_between(old, new)),
@@ -165,18 +168,13 @@ def _requests(old: Manifest, asked: Asked, notes: list[str]) -> list[_Sent]:
         samples = check_samples(load_samples(asked.samples), fed)
         return [_Sent(feeds, shown_sizes(feeds, old.signature), 1) for feeds in samples.feeds]
     if asked.traffic is not None:
-        merged: dict[tuple[tuple[str, int], ...], int] = {}
-        for sizes, count in read_traffic(asked.traffic, old.signature.symbols):
-            key = tuple(sorted(sizes.items()))
-            merged[key] = merged.get(key, 0) + count
-        rows = sorted(((dict(key), count) for key, count in merged.items()), key=lambda row: -row[1])
+        recorded = recorded_traffic(asked.traffic, old)
+        notes.extend(recorded.notes)
+        rows = sorted(recorded.rows, key=lambda row: -row[1])
         if len(rows) > MAX_DISTINCT:
             share = sum(count for _, count in rows[:MAX_DISTINCT]) / sum(count for _, count in rows)
             notes.append(f"the {MAX_DISTINCT} sizes that came most often are run: {share:.1%} of the traffic")
             rows = rows[:MAX_DISTINCT]
-        for sizes, _ in rows:
-            if not any(p.fits(sizes, old.padded) for p in old.ladder.profiles):
-                raise RequestError(f"{asked.traffic}: {old.ladder.misfit(sizes, old.padded)}")
     else:
         rows = [
             ({s: r.opt if r.opt is not None else max(r.min, _OPEN) for s, r in p.ranges.items()}, 1)
@@ -201,6 +199,9 @@ def _serves(sent: Sequence[_Sent], served: Sequence[_Sent], new: Manifest) -> Ve
         return Verdict(condition=text, state="passed", detail=f"{len(sent)} of {len(sent)} distinct requests")
     known = set(new.signature.symbols) <= lost[0].sizes.keys()
     why = new.ladder.misfit(lost[0].sizes, new.padded) if known else "its symbols are others"
+    if not served:
+        none = f"the new bundle serves none of the {counted(len(sent), 'request')} of the old one: {why}"
+        return Verdict(condition=text, state="failed", detail=none)
     return Verdict(condition=text, state="failed", detail=f"{len(lost)} of {len(sent)} requests are not served: {why}")
 
 
@@ -249,7 +250,8 @@ def _differences(result: ComparisonResult, broken: str) -> list[str]:
 
 def _measured(old: Session, new: Session, sent: Sequence[_Sent], asked: Asked) -> Rounds:
     """Time both in turns; a round sends each request as often as it came, scaled down to what a round may hold."""
-    total = sum(request.count for request in sent)
-    share = min(1.0, MAX_TURN / total)
+    counts = [request.count for request in sent]
+    unit = 1.0 if all(count == round(count) for count in counts) else min(counts)
+    share = min(1 / unit, MAX_TURN / sum(counts))
     turn = [request.feeds for request in sent for _ in range(max(1, round(request.count * share)))]
     return alternate((new.run, turn), (old.run, turn), Budget(duration_s=asked.seconds), asked.clock)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trtc.tools.output import print_line, print_table, print_text
+from trtc.tools.output import counted, print_line, print_table, print_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,11 +32,12 @@ def show_comparison(result: ComparisonResult) -> None:
     unpadded = [c for c in result.cases if c.mode == "bucket" and c.run_sizes == c.sizes]
     if unpadded:
         print_text(
-            f"{len(unpadded)} requests of padded ways ran at their exact sizes: their values lie outside of those "
-            "that padding was proved for"
+            f"{counted(len(unpadded), 'request')} of padded ways ran at their exact sizes: the values lie outside of "
+            "those that padding was proved for"
         )
     if refused := [case for case in result.cases if case.refused]:
-        print_text(f"{len(refused)} requests say nothing: {refused[0].refused}")
+        say = "says" if len(refused) == 1 else "say"
+        print_text(f"{counted(len(refused), 'request')} {say} nothing: {refused[0].refused}")
 
 
 def show_parting(parting: Parting) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import tempfile
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -33,8 +33,8 @@ def require_writable(path: Path | None, option: str) -> None:
     """Refuse a path that cannot be written.
 
     Raises:
-        UsageError: for a folder, or a path in a folder that is not there.
-        HostError: when rights are missing.
+        UsageError: for anything there but a regular file, or a path in a folder that is not there.
+        HostError: when no file can be made there.
     """
     if path is None:
         return
@@ -43,8 +43,15 @@ def require_writable(path: Path | None, option: str) -> None:
         raise UsageError(f"{option} {path}: that is a folder; give the name of a file")
     if not folder.is_dir():
         raise UsageError(f"{option} {path}: there is no folder {folder}; make it, or write elsewhere")
-    if not os.access(folder, os.W_OK):
-        raise HostError(f"{option} {path}: {folder} may not be written; change its rights, or write elsewhere")
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{option} {path}: that is no regular file; give the name of a file")
+    try:  # rights do not tell it all: a file system may be read-only, or take no files, as /proc
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise HostError(
+            f"{option} {path}: {folder} may not be written ({error.strerror}); change its rights, or write elsewhere"
+        ) from error
 
 
 def write_text(path: Path, data: bytes) -> None:

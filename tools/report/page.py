@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1d2129; --paper: #ffffff; --soft: #5b6472;
-  --line: #d5d9e0; --shade: #f4f6f9; }
+  --line: #d5d9e0; --shade: #f4f6f9; --edge: #8a93a3; }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e4e7ec; --paper: #14171c; --soft: #9aa3b2; --line: #343a45; --shade: #1c2028; }
+  :root { --ink: #e4e7ec; --paper: #14171c; --soft: #9aa3b2; --line: #343a45; --shade: #1c2028; --edge: #79839a; }
 }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1.25rem; max-width: 68rem; color: var(--ink); background: var(--paper);
@@ -25,14 +25,20 @@ p, .note { margin: .5rem 0; overflow-wrap: anywhere; }
 .note { padding: .5rem .75rem; background: var(--shade); border-left: 3px solid #c77700; }
 nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1rem; list-style: none; padding: 0; font-size: .9rem; }
 a { color: inherit; }
-.wide { overflow-x: auto; }
+/* What scrolls has a shade at each edge that hides more: the cover of the shade moves with the content. */
+.wide, figure { overflow-x: auto;
+  background: linear-gradient(to right, var(--paper) 40%, transparent) left / 2.5rem 100% no-repeat local,
+    linear-gradient(to left, var(--paper) 40%, transparent) right / 2.5rem 100% no-repeat local,
+    linear-gradient(to right, var(--edge), transparent) left / 1rem 100% no-repeat scroll,
+    linear-gradient(to left, var(--edge), transparent) right / 1rem 100% no-repeat scroll; }
 table { border-collapse: collapse; width: 100%; font-size: .875rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--soft); padding: .25rem 0; }
-th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
+th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top;
+  min-width: 5.5rem; overflow-wrap: anywhere; }
 th { font-weight: 600; }
-tbody th { font-weight: 400; min-width: 8rem; overflow-wrap: break-word; }
-td.number, th.number { text-align: right; white-space: nowrap; }
-figure { margin: 1rem 0; overflow-x: auto; }
+tbody th { font-weight: 400; min-width: 8rem; }
+td.number, th.number { text-align: right; white-space: nowrap; min-width: 0; }
+figure { margin: 1rem 0; }
 figure svg { display: block; width: 100%; min-width: 28rem; height: auto; max-height: 26rem; }
 figcaption { color: var(--soft); font-size: .875rem; }
 pre { background: var(--shade); padding: .75rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .8125rem; }
@@ -43,7 +49,7 @@ pre { background: var(--shade); padding: .75rem; white-space: pre-wrap; overflow
   h2, figure, tr { break-inside: avoid; }
   h2 { break-after: avoid; }
   thead { display: table-header-group; }
-  .wide, figure { overflow: visible; }
+  .wide, figure { overflow: visible; background: none; }
   figure svg { min-width: 0; max-width: 40rem; }
 }
 """

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _INK = "#010203"
 """Stands for the colour of the page's text while matplotlib draws; every page has another one."""
+_LABEL_SHARE = 0.12
+"""Of the axis that a label may take."""
 COLOURS = ("#3b7dd8", "#d9822b", "#4a9e5c", "#b65fb3", "#c94f4f", "#7a8290")
 """Tell apart on white and on black, also with the common kinds of colour blindness (after P. Tol, 2021)."""
 
@@ -42,17 +44,32 @@ def histogram(
             axes.hist(
                 np.asarray(values, float), bins=edges, histtype="stepfilled", alpha=0.55, color=colour, label=label
             )
-        for label, value in marks.items():
-            if low <= value <= high:
-                axes.axvline(value, color=_INK, linewidth=1, linestyle="--")
-                axes.annotate(label, (value, 1), xycoords=("data", "axes fraction"), xytext=(3, -11),
-                              textcoords="offset points", fontsize=8)  # fmt: skip
+        shown = {label: value for label, value in marks.items() if low <= value <= high}
+        for (label, value), row in zip(shown.items(), label_rows(list(shown.values()), edges[-1] - low), strict=True):
+            axes.axvline(value, color=_INK, linewidth=1, linestyle="--")
+            axes.annotate(label, (value, 1), xycoords=("data", "axes fraction"), xytext=(3, -11 * (row + 1)),
+                          textcoords="offset points", fontsize=8)  # fmt: skip
         axes.set_xlabel(axis)
         axes.set_ylabel("calls")
         if len(series) > 1:
             axes.legend(frameon=False)
 
     return _drawn(name, draw)
+
+
+def label_rows(values: Sequence[float], span: float) -> list[int]:
+    """Choose a row for the label of each value, so that none is printed over another.
+
+    Args:
+        values: where labels begin.
+        span: what the whole axis covers, in the same unit.
+    """
+    ends: list[float] = []
+    rows = [0] * len(values)
+    for i in sorted(range(len(values)), key=lambda i: values[i]):
+        rows[i] = next((row for row, end in enumerate(ends) if end <= values[i]), len(ends))
+        ends[rows[i] : rows[i] + 1] = [values[i] + _LABEL_SHARE * span]
+    return rows
 
 
 def bars(name: str, labels: Sequence[str], series: Mapping[str, Sequence[float]], axis: str) -> str:

@@ -67,20 +67,20 @@ def test_a_missing_path_is_wrong_use(imported, tmp_path):
 def test_a_folder_is_refused_and_its_models_are_offered(imported, tmp_path):
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "encoder.onnx").write_bytes(b"x")
-    with pytest.raises(ModelError, match=r"a folder.*encoder\.onnx"):
+    with pytest.raises(UsageError, match=r"a folder.*encoder\.onnx"):
         imported(tmp_path / "inner")
 
 
 def test_a_pipe_is_refused_without_waiting_for_a_writer(imported, tmp_path):
     os.mkfifo(tmp_path / "pipe.onnx")
-    with pytest.raises(ModelError, match="a pipe"):
+    with pytest.raises(UsageError, match="a pipe"):
         imported(tmp_path / "pipe.onnx")
 
 
 def test_a_device_is_refused_without_reading_it(imported):
     from pathlib import Path
 
-    with pytest.raises(ModelError, match="a device"):
+    with pytest.raises(UsageError, match="a device"):
         imported(Path("/dev/zero"))
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import msgspec
 import numpy as np
+import onnx
 import pytest
 
 from trtc.engines.bundle import write_bundle
 from trtc.engines.host import this_host
 from trtc.engines.manifest_file import read_manifest
+from trtc.profiles import RequestError
+from trtc.runtime import load
 from trtc.tools.bench.results import BenchReport
 
 QUICK = ("--iterations", "3", "--duration", "0", "--warm-up", "0")
@@ -106,6 +110,50 @@ def test_traffic_is_replayed(bench, built, tmp_path):
     }
 
 
+def test_what_a_session_recorded_is_replayed(bench, built, tmp_path):
+    path = tmp_path / "t.jsonl"
+    with load(built) as session:
+        session.record_traffic(path)
+        for batch, seq in [(1, 3), (1, 3), (3, 12), (1, 99)]:
+            value = np.ones((batch, seq), np.int64)
+            with pytest.raises(RequestError) if seq == 99 else nullcontext():
+                session.run({"input_ids": value, "attention_mask": value})
+    assert '"sizes"' in path.read_text()
+    said = bench(built, "--traffic", path, "--json")
+    assert said.code == 0, said.err
+    sizes = said.json["cases"][0]["sizes"]
+    assert {(s["sizes"]["batch"], s["sizes"]["seq"]): s["latency"]["count"] for s in sizes} == {(1, 3): 2, (3, 12): 1}
+    assert "25.00% of the traffic is left out, for no profile serves it: seq=99" in said.json["notes"][0]
+
+
+def test_rows_of_a_table_are_replayed(bench, built, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("batch,seq,count\n1,3,2\n3,12,1\n")
+    sizes = bench(built, "--traffic", path, "--json").json["cases"][0]["sizes"]
+    assert {(s["sizes"]["batch"], s["sizes"]["seq"]): s["latency"]["count"] for s in sizes} == {(1, 3): 2, (3, 12): 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param("", "no request in it", id="empty"),
+        pytest.param('{"seq": 1}', "no size for batch", id="missing"),
+        pytest.param('{"seq": 1, "batch": 1, "heads": 2}', "unknown symbol 'heads'", id="unknown"),
+        pytest.param('{"seq": 1, "batch": 1}\n{', "line 2", id="broken"),
+        pytest.param('{"seq": 1, "batch": 1, "count": 0}', "counts are positive", id="no-count"),
+        pytest.param('{"seq": 99, "batch": 1}', "seq=99", id="not-served"),
+    ],
+)
+def test_wrong_traffic_is_refused_before_anything_is_loaded(bench, built, tmp_path, monkeypatch, text, words):  # noqa: PLR0917 (fixtures come by name)
+    path = tmp_path / "t.jsonl"
+    path.write_text(text)
+    monkeypatch.setattr("trtc.runtime.load", None)  # calling it would fail as a fault of trtc
+    said = bench(built, "--traffic", path)
+    assert (said.code, said.out) == (2, "")
+    assert words in said.err
+    assert str(path) in said.err
+
+
 def test_a_grid_puts_each_size_under_the_limits_of_the_machine(bench, built, monkeypatch):
     from trtc.tools.bench import limits
 
@@ -195,7 +243,12 @@ def test_real_inputs_are_measured_as_they_are(bench, built, good_request):
         pytest.param(["--export-times", "{folder}/none/x.json"], 2, "there is no folder", id="export-nowhere"),
         pytest.param(["--trace", "{folder}/none/x.json"], 2, "there is no folder", id="trace-nowhere"),
         pytest.param(["--html", "{folder}/none/x.html"], 2, "there is no folder", id="page-nowhere"),
+        pytest.param(["--html", "/proc/a.html"], 4, "may not be written", id="page-that-no-file-can-be"),
+        pytest.param(["--trace", "/proc/a.json"], 4, "may not be written", id="trace-that-no-file-can-be"),
+        pytest.param(["--trace", "/dev/null"], 2, "no regular file", id="trace-that-is-a-device"),
+        pytest.param(["--arrivals", "poisson"], 2, "add --rate", id="arrivals-without-rate"),
         pytest.param(["--vs", "torch"], 4, "torch is not installed; pip install torch", id="peer-not-installed"),
+        pytest.param(["--vs", "torch", "--model", "m.onnx"], 2, "files, not m.onnx", id="torch-runs-no-onnx"),
         pytest.param(["--vs", "onnxruntim"], 2, "did you mean 'onnxruntime'?", id="unknown-peer"),
         pytest.param(["--vs", "onnxruntime"], 2, "add --model", id="peer-without-model"),
         pytest.param(["--vs", "onnxruntime", "--model", "none.onnx"], 2, "no such file", id="model-not-there"),
@@ -203,12 +256,12 @@ def test_real_inputs_are_measured_as_they_are(bench, built, good_request):
         pytest.param(["--model", "x.onnx"], 2, "add --vs", id="model-without-peer"),
         pytest.param(["--random", "3", "--all-profiles"], 2, "keep one", id="two-ways-to-say-sizes"),
         pytest.param(["--sizes", "batch=9,seq=5"], 2, "batch=9", id="size-not-served"),
-        pytest.param(["--traffic", "none.jsonl"], 2, "no such file", id="traffic-not-there"),
+        pytest.param(["--traffic", "none.jsonl"], 2, "none.jsonl cannot be read: No such file", id="traffic-not-there"),
         pytest.param(["--engine", "gpu"], 2, "gpu", id="unknown-engine"),
     ],
 )
 def test_wrong_use_is_one_clear_error(trtc, built, tmp_path, words, code, message):  # noqa: PLR0917 (a table of cases)
-    if words[1:2] == ["torch"]:
+    if words == ["--vs", "torch"]:
         try:
             import torch  # noqa: F401
         except ModuleNotFoundError:
@@ -220,6 +273,34 @@ def test_wrong_use_is_one_clear_error(trtc, built, tmp_path, words, code, messag
     assert message in said.err
     assert "Traceback" not in said.err
     assert said.out == ""
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("name", ["model.pt2", "model.pt"])
+def test_torch_is_a_peer_where_it_is_installed(bench, tmp_path, trtc, tiny_model, name):
+    torch = pytest.importorskip("torch", reason="torch is no dependency of trtc; pip install torch")
+
+    class Double(torch.nn.Module):
+        def forward(self, x):
+            return x + x
+
+    onnx.save(tiny_model("rows", 4), tmp_path / "model.onnx")
+    assert trtc("build", tmp_path / "model.onnx", "--measure-seconds", "0").code == 0
+    model, x, threads = Double().eval(), torch.ones(3, 4), torch.get_num_threads()
+    if name == "model.pt":
+        torch.jit.save(torch.jit.trace(model, (x,)), str(tmp_path / name))
+    else:
+        dims = ({0: torch.export.Dim("rows", min=1, max=64)},)
+        torch.export.save(torch.export.export(model, (x,), dynamic_shapes=dims), str(tmp_path / name))
+    try:
+        said = bench(
+            tmp_path / "model.trtc", "--sizes", "rows=5", "--vs", "torch", "--model", tmp_path / name, "--json"
+        )
+    finally:
+        torch.set_num_threads(threads)
+    assert said.code == 0, said.err
+    peer = said.json["cases"][0]["peer"]
+    assert (peer["name"], peer["agrees"], peer["differences"]) == ("torch", True, {"y": 0.0})
 
 
 def test_samples_of_the_wrong_shape_are_refused(bench, built, request_file):

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from trtc.profiles import Ladder, Profile, Range, TrtcError, UsageError
 from trtc.tools.bench.sizes import grid_of, random_mix, replayed
-from trtc.tools.bench.traffic import read_traffic
 from trtc.tools.bench.words import kept_words
 
 SYMBOLS = ("batch", "seq")
@@ -88,11 +87,8 @@ def test_random_sizes_need_a_maximum():
         random_mix(served, 3, np.random.default_rng(0))
 
 
-def test_traffic_is_replayed_as_often_as_it_came(tmp_path):
-    path = tmp_path / "t.jsonl"
-    path.write_text('{"seq": 37, "batch": 1, "count": 12}\n\n{"seq": 5, "batch": 2}\n')
-    traffic = read_traffic(path, SYMBOLS)
-    assert traffic == [({"seq": 37, "batch": 1}, 12), ({"seq": 5, "batch": 2}, 1)]
+def test_traffic_is_replayed_as_often_as_it_came():
+    traffic = [({"seq": 37, "batch": 1}, 12.0), ({"seq": 5, "batch": 2}, 1.0)]
     mix = replayed("t", traffic, np.random.default_rng(0))
     assert sorted(mix.sizes[i]["seq"] for i in mix.order) == [5] + [37] * 12
     assert len(mix.sizes) == 2
@@ -105,27 +101,6 @@ def test_counts_of_millions_are_scaled_down_together():
     assert counts.sum() <= 100_001
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        pytest.param("", "holds no request", id="empty"),
-        pytest.param('{"seq": 1}', "no size for batch", id="missing"),
-        pytest.param('{"seq": 1, "batch": 1, "heads": 2}', "unknown symbol 'heads'", id="unknown"),
-        pytest.param('{"seq": "a", "batch": 1}', "one JSON object", id="text"),
-        pytest.param("[1, 2]", "one JSON object", id="list"),
-        pytest.param("{", "one JSON object", id="broken"),
-        pytest.param('{"seq": -1, "batch": 1}', "0 or more", id="negative"),
-        pytest.param('{"seq": 1, "batch": 1, "count": 0}', "1 or more", id="no-count"),
-    ],
-)
-def test_wrong_traffic_is_refused_with_its_line(tmp_path, text, words):
-    path = tmp_path / "t.jsonl"
-    path.write_text(text)
-    with pytest.raises(UsageError, match=words) as caught:
-        read_traffic(path, SYMBOLS)
-    assert str(path) in str(caught.value)
-
-
-def test_a_missing_traffic_file_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="no such file"):
-        read_traffic(tmp_path / "none.jsonl", SYMBOLS)
+def test_shares_weigh_the_draw_as_counts_do():
+    mix = replayed("t", [({"seq": 1}, 0.75), ({"seq": 2}, 0.25)], np.random.default_rng(0))
+    assert sorted(mix.sizes[i]["seq"] for i in mix.order) == [1, 1, 1, 2]

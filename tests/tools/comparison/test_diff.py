@@ -34,7 +34,7 @@ def changed(trtc, encoder, tmp_path_factory):
 @pytest.fixture
 def traffic(tmp_path):
     path = tmp_path / "sizes.jsonl"
-    rows = [{"batch": 1, "seq": 5, "count": 12}, {"seq": 12, "batch": 2}, {"batch": 1, "seq": 5}]
+    rows = [{"batch": 1, "seq": 5, "count": 12}, {"sizes": {"seq": 12, "batch": 2}, "count": 1}, {"batch": 1, "seq": 5}]
     path.write_text("\n".join(map(json.dumps, rows)))
     return path
 
@@ -98,6 +98,15 @@ def test_requests_that_the_new_bundle_does_not_serve_fail_the_gate(trtc, built, 
     assert trtc("diff", changed, built, *BRIEF).code == 0, "without a condition it only tells"
 
 
+def test_a_bundle_that_serves_no_request_fails_without_a_condition(trtc, built, encoder, tmp_path):
+    words = ["--dim", "batch=1..4", "--dim", "seq=1:2:2", "--measure-seconds", "0"]
+    assert trtc("build", encoder, "-o", tmp_path / "small.trtc", *words).code == 0
+    said = trtc("diff", built, tmp_path / "small.trtc", *BRIEF)
+    assert said.code == 1
+    assert "the new bundle serves none of the 2 requests of the old one: seq=8" in said.err
+    assert "0 requests" not in said.out + said.err
+
+
 def test_outputs_that_cannot_be_compared_fail_conditions_about_answers(trtc, built, encoder, tmp_path):
     model = onnx.load(encoder)
     del model.graph.output[1]
@@ -119,7 +128,7 @@ def test_samples_are_run_instead_of_generated_requests(trtc, built, good_request
         pytest.param(["--fail-if", "p98>5%"], "did you mean 'p99'", id="condition"),
         pytest.param(["--seconds", "0", "--fail-if", "p99>5%"], "--seconds 0 measures none", id="times-without-time"),
         pytest.param(["--seconds", "-1"], "--seconds", id="negative-seconds"),
-        pytest.param(["--seconds", "0", "--traffic", "none.jsonl"], "no such file", id="no-traffic"),
+        pytest.param(["--seconds", "0", "--traffic", "none.jsonl"], "cannot be read: No such file", id="no-traffic"),
         pytest.param(["--seconds", "0", "--traffic", "BAD"], "did you mean 'seq'", id="bad-traffic"),
         pytest.param(["--seconds", "0", "--traffic", "WIDE"], "seq=99", id="traffic-that-is-not-served"),
         pytest.param(["--junit", "/no/such/folder/r.xml"], "there is no folder", id="unwritable"),

@@ -8,8 +8,9 @@ from html.parser import HTMLParser
 
 import pytest
 
+from trtc.tools import plan_html
 from trtc.tools.report.page import Section, figure, note, page, paragraph, table
-from trtc.tools.report.plots import bars, histogram, roofline
+from trtc.tools.report.plots import bars, histogram, label_rows, roofline
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 HOSTILE = '<script>console.error("ran")</script>"\'&'
@@ -176,3 +177,22 @@ def test_a_browser_has_nothing_to_complain_about(browser, pages, tmp_path):
     broken = tmp_path / "broken.html"
     broken.write_text(page("x", [Section("y", "<script>1</script>" + figure("", "z"))]))
     assert browser(broken)
+
+
+def test_labels_of_marks_that_are_close_stand_in_rows_of_their_own():
+    assert label_rows([10.0, 50.0, 90.0], 100.0) == [0, 0, 0]
+    assert label_rows([90.0, 91.0, 92.0, 20.0], 100.0) == [0, 1, 2, 0]
+    assert label_rows([90.0, 95.0, 103.0], 100.0) == [0, 1, 0], "a row is free again after the end of its label"
+    read(histogram("h", {"a": [1.0, 2.0, 3.0]}, "ms", {"p90": 2.9, "p95": 2.9}))
+
+
+@pytest.mark.parametrize(("template", "box"), [(page("t", []), ".wide"), (plan_html._PAGE, ".scroll")])
+def test_wide_tables_scroll_in_their_box_with_a_shade_and_long_names_wrap(template, box):
+    style = template[template.index("<style>") : template.index("</style>")].replace("{{", "{").replace("}}", "}")
+    rules = dict(rule.split("{", 1) for rule in style.split("}") if "{" in rule)
+    (boxed,) = [text for name, text in rules.items() if box in name and "@" not in name and "overflow-x: auto" in text]
+    assert "no-repeat local" in boxed
+    assert "no-repeat scroll" in boxed
+    (cells,) = [text for name, text in rules.items() if name.strip() == "th, td"]
+    assert "overflow-wrap: anywhere" in cells
+    assert "min-width" in cells, "else cells shrink to letters instead of scrolling"
