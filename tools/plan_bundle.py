@@ -37,6 +37,7 @@ class Fit:
         today: the ladder of the bundle on this traffic; None when it serves none of it.
         rebuilt: the best ladder for this traffic.
         rebuilt_s: mean seconds (or elements) of a request with it, in the bundle's mode.
+        flat: symbols whose smaller sizes are not known to cost less than the bucket, though the traffic has such.
     """
 
     traffic: Traffic
@@ -46,6 +47,7 @@ class Fit:
     today: Evaluation | None
     rebuilt: PlanResult
     rebuilt_s: float
+    flat: tuple[str, ...] = ()
 
     @property
     def refused(self) -> float:
@@ -120,7 +122,13 @@ def fit_of(manifest: Manifest, traffic: Traffic) -> Fit:
     except CheckError:
         today = None
     again = evaluate_ladder(result.ladder, traffic, model, manifest.padded, to_bucket=to_bucket)
-    return Fit(traffic, planned, known, manifest.execution.mode, today, result, again.expected_s)
+    flat = () if cost is None else _flat(cost, traffic)
+    return Fit(traffic, planned, known, manifest.execution.mode, today, result, again.expected_s, flat)
+
+
+def _flat(cost: CostModel, traffic: Traffic) -> tuple[str, ...]:
+    axes = zip(cost.symbols, cost.grid, strict=True)
+    return tuple(s for s, axis in axes if len(axis) == 1 and traffic.marginal(s)[0][0] < axis[0])
 
 
 def cost_of(manifest: Manifest, traffic: Traffic) -> CostModel | None:
@@ -182,6 +190,9 @@ def show_fit(fit: Fit) -> None:
         print_text(
             f"a rebuild would pad {fit.gain:.1%} fewer elements; this bundle holds no costs, so no seconds are known"
         )
+    if fit.flat:
+        names = ", ".join(fit.flat)
+        print_text(f"this bundle holds no costs along {names}: what smaller sizes of it would save does not count here")
     if fit.planned is not None and fit.planned.traffic == fit.traffic.digest:
         print_text("the traffic is the one that this ladder was planned for")
     print_text(

@@ -247,13 +247,15 @@ def test_a_bundle_without_costs_is_compared_by_its_padding(trtc, bundle, folder)
 
 @pytest.mark.usefixtures("planned")
 @pytest.mark.parametrize(
-    "words",
+    ("words", "flat"),
     [
-        pytest.param(["--plan", "plan.toml", "--frozen"], id="plan-file"),
-        pytest.param(["--dim", "batch=1..8", "--buckets", "seq=16,64", "--pad", "batch", *PADDED], id="buckets"),
+        pytest.param(["--plan", "plan.toml", "--frozen"], False, id="plan-file"),
+        pytest.param(["--dim", "batch=1..8", "--buckets", "seq=16,64", "--pad", "batch", *PADDED], True, id="buckets"),
     ],
 )
-def test_a_ladder_that_grows_along_one_of_two_symbols_is_compared(trtc, encoder, folder, tmp_path, words):
+def test_a_ladder_that_grows_along_one_of_two_symbols_is_compared(  # noqa: PLR0917 (a table)
+    trtc, encoder, folder, tmp_path, words, flat
+):
     words = [folder / word if word == "plan.toml" else word for word in words]
     path = tmp_path / "grows.trtc"
     said = trtc("build", encoder, *words, "--measure-seconds", "0.2", "--verify-seconds", "2", "-o", path)
@@ -264,6 +266,8 @@ def test_a_ladder_that_grows_along_one_of_two_symbols_is_compared(trtc, encoder,
     assert said.code in {0, 1}, said.err  # whether it fits depends on what was measured
     assert said.json["refused"] == 0
     assert said.json["today"]["expected_s"] > 0
+    said = trtc("plan", "--from-bundle", path, "--traffic", today)
+    assert ("no costs along batch" in said.out) == flat
 
 
 def test_costs_that_are_not_measured_are_marked(trtc, encoder, traffic):
