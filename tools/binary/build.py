@@ -61,6 +61,8 @@ LEFT_OUT = (
         "numpy.distutils",
         "scipy",
         "onnxruntime.tools",
+        "pyarrow",
+        "tokenizers",
     ),
     *("onnxruntime.transformers", "onnxruntime.quantization", "onnxruntime.backend", "onnxruntime.datasets"),
 )

@@ -200,8 +200,8 @@ def _serves(sent: Sequence[_Sent], served: Sequence[_Sent], new: Manifest) -> Ve
     known = set(new.signature.symbols) <= lost[0].sizes.keys()
     why = new.ladder.misfit(lost[0].sizes, new.padded) if known else "its symbols are others"
     if not served:
-        none = f"the new bundle serves none of the {counted(len(sent), 'request')} of the old one: {why}"
-        return Verdict(condition=text, state="failed", detail=none)
+        said = "does not serve the one request" if len(sent) == 1 else f"serves none of the {len(sent)} requests"
+        return Verdict(condition=text, state="failed", detail=f"the new bundle {said} of the old one: {why}")
     return Verdict(condition=text, state="failed", detail=f"{len(lost)} of {len(sent)} requests are not served: {why}")
 
 

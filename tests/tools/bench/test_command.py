@@ -324,10 +324,13 @@ def test_a_bundle_for_another_machine_is_refused(bench, bundle):
 def test_an_export_that_may_not_be_written_is_refused_before_anything_runs(trtc, built, tmp_path, monkeypatch):
     from trtc.tools.report import files
 
-    monkeypatch.setattr(files, "os", SimpleNamespace(access=lambda *_: False, W_OK=2))
+    def refuse(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(files, "tempfile", SimpleNamespace(TemporaryFile=refuse))
     said = trtc("bench", built, "--export-times", tmp_path / "x.json")
     assert said.code == 4
-    assert "may not be written" in said.err
+    assert "may not be written (Permission denied)" in said.err
 
 
 def test_an_open_bundle_asks_for_sizes(bench, built_open):
