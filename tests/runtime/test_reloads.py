@@ -160,6 +160,7 @@ def test_a_session_that_somebody_keeps_shows_in_that_count(bundle):
     before = alive()
     kept.append(load(path, slots=1, threads=1, arena=Arena()))
     left = alive() - before
-    assert left["trtc.runtime.session.Session"] == left["finalizers"] == 1
+    assert left["trtc.runtime.session.Session"] == 1
+    assert left["finalizers"] >= 1
     assert left["watched"] == 2
     kept.pop().close()

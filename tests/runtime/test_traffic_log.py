@@ -221,7 +221,7 @@ def test_closing_and_dropping_a_session_write_what_was_counted(make_bundle, doub
 
 
 def test_recording_leaves_nothing_on_the_path_of_a_call_when_it_is_off(open_bundle, double_model, path):
-    session = open_bundle(double_model)
+    session = open_bundle(double_model, profiles=({"batch": (1, 8)},))
     before = session._run
     session.record_traffic(path)
     assert session._run is not before
