@@ -23,7 +23,7 @@ help:
 	@echo "make gpu-report  run them, measure beside the peers, and write docs/gpu-report.md"
 	@echo "make check   lint, format, types, import directions, stray text"
 	@echo "make cases   write docs/cases.md from tests/cases"
-	@echo "make bench   measure on this machine, beside plain ONNX Runtime (about ten minutes)"
+	@echo "make bench   measure on this machine, beside plain ONNX Runtime (planned ladders alone take ten minutes)"
 	@echo "make fuzz    try to break it with edited input and killed builds (about an hour)"
 	@echo "make soak    call it eight million times in every way at once (about ten minutes)"
 	@echo "make binary  build dist/trtc-bench, the benchmark as one file that needs no Python (minutes)"

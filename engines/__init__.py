@@ -21,7 +21,7 @@ from trtc.engines.manifest import (
     encode_manifest,
 )
 from trtc.engines.protocol import Call, Engine, LateOutputs, Slot
-from trtc.engines.registry import BACKENDS, Backend, backend_for_target, backend_named
+from trtc.engines.registry import BACKENDS, Backend, backend_named
 from trtc.engines.route import InputRoute, RoutePlan, fill_input, pad_array, plan_route
 from trtc.engines.signature import Signature, TensorSpec, numpy_dtype
 
@@ -56,7 +56,6 @@ __all__ = [
     "TensorSpec",
     "ValueDomain",
     "Verification",
-    "backend_for_target",
     "backend_named",
     "bundle_size_bytes",
     "decode_manifest",

@@ -7,7 +7,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from trtc.engines.target import parse_target
 from trtc.profiles import UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -70,12 +69,3 @@ def backend_named(name: str) -> Backend:
         if backend.name == name:
             return backend
     raise UsageError(unknown_name("backend", name, [b.name for b in BACKENDS]))
-
-
-def backend_for_target(target: str) -> Backend:
-    """Find the backend of what ``--target`` says.
-
-    Raises:
-        UsageError: for an unknown target, and for capabilities that it cannot be built for.
-    """
-    return backend_named(parse_target(target).backend)

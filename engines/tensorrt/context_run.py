@@ -54,7 +54,6 @@ class ContextRun:
     def __init__(self, opened: OpenedEngine, profile: int, stream: Any, scratch: DeviceBlock, *, fixed: bool) -> None:
         self._opened = opened
         self._stream = stream
-        self._fixed = fixed
         self._bound: Binding | None = None
         self._graph: Any = None
         self._capturable = fixed and not opened.on_host

@@ -7,14 +7,15 @@ import sys
 import pytest
 
 from trtc.engines import registry
-from trtc.engines.registry import BACKENDS, Backend, backend_for_target, backend_named
+from trtc.engines.registry import BACKENDS, Backend, backend_named
+from trtc.engines.target import parse_target
 from trtc.profiles import UsageError
 
 
 def test_every_backend_is_found_by_name_and_by_target():
     for backend in BACKENDS:
         assert backend_named(backend.name) is backend
-        assert backend_for_target(backend.target) is backend
+        assert backend_named(parse_target(backend.target).backend) is backend
     assert len({backend.name for backend in BACKENDS}) == len({backend.target for backend in BACKENDS}) == len(BACKENDS)
 
 
@@ -22,8 +23,8 @@ def test_every_backend_is_found_by_name_and_by_target():
     ("find", "name", "said"),
     [
         (backend_named, "onnxruntim", "unknown backend 'onnxruntim'; did you mean 'onnxruntime'"),
-        (backend_for_target, "cqu", "unknown target 'cqu'; did you mean 'cpu'"),
-        (backend_for_target, "", "unknown target ''"),
+        (parse_target, "cqu", "unknown target 'cqu'; did you mean 'cpu'"),
+        (parse_target, "", "unknown target ''"),
     ],
 )
 def test_an_unknown_name_offers_the_nearest(find, name, said):
