@@ -1,0 +1,217 @@
+"""Run a program as ``trtc exec`` was told: its environment, its end, and the summary.
+
+The program waits for this to start: nothing large is imported before, and what the summary needs is imported while the
+program runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trtc.profiles.recorded import DEFAULT_SAMPLES, EXEC_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import TypeAlias
+
+    from trtc.tools.exec_line import Line
+
+    Bundle: TypeAlias = dict[str, str]
+    """``path``, ``source_sha256`` and ``file_sha256``, as the program's side reads them."""
+
+MANIFEST = "manifest.json"
+SCHEMA = "trtc.exec/1"
+_SITE = Path(__file__).parent.parent / "runtime" / "compat" / "site"
+_PASSED_ON = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH")
+_MAX_ENVIRONMENT = 100_000
+"""Bytes of one variable; Linux takes 128 KiB."""
+_SIGNALLED = 128
+
+
+def run_program(line: Line) -> int:
+    """Run the program; return its exit code, or what shells would say of the signal that ended it.
+
+    Raises:
+        UsageError: for options that contradict each other, or files that are not there.
+        CheckError: for a bundle whose manifest cannot be read.
+        HostError: when the program cannot be started.
+    """
+    known = _checked(line)
+    record = line.record
+    if record is not None and (problem := _unwritable(record)):
+        _warn(f"{record}: {problem}; nothing is recorded, the program runs all the same")
+        record = None
+    with _private_folder() as folder:
+        report = folder / "report.jsonl"
+        report.touch()
+        settings = {
+            "bundles": known,
+            "record": "" if record is None else os.path.abspath(record),  # noqa: PTH100 (a missing file, too)
+            "samples": DEFAULT_SAMPLES if line.samples is None else line.samples,
+            "values": not line.no_values,
+            "report": str(report),
+        }
+        begin = time.perf_counter()
+        code = _run(line.command, _environment(settings))
+        wall_s = time.perf_counter() - begin
+        from trtc.tools.exec_summary import read_report, summary_fields
+
+        found = read_report(report)
+    fields = {"exit_code": code, "wall_s": wall_s, **summary_fields(found, known, _before(line))}
+    if not line.quiet:
+        from trtc.tools.exec_summary import show_summary
+
+        show_summary(fields)
+    if line.summary is not None:
+        try:
+            Path(line.summary).write_text(json.dumps({"schema": SCHEMA, **fields}, indent=2) + "\n")
+        except OSError as error:
+            _warn(f"{line.summary}: {error.strerror}; the summary is not written")
+    return code
+
+
+def _checked(line: Line) -> tuple[Bundle, ...]:
+    """Return the bundles that were given."""
+    from trtc.profiles import UsageError
+
+    if (line.samples is not None or line.no_values) and line.record is None:
+        raise UsageError("--samples and --no-values say what is recorded; add --record FILE.jsonl")
+    known = _bundles(line.bundles, line.folders)
+    if not known and line.record is None:
+        raise UsageError("nothing to do: give --record FILE.jsonl, --bundle NAME.trtc or --bundles DIR")
+    if line.record_before is not None and not Path(line.record_before).is_file():
+        raise UsageError(f"{line.record_before}: no such file; give the record that trtc exec --record wrote")
+    return known
+
+
+def _bundles(bundles: Sequence[str], folders: Sequence[str]) -> tuple[Bundle, ...]:
+    from trtc.profiles import UsageError
+
+    paths = [Path(bundle) for bundle in bundles]
+    for folder in folders:
+        if not Path(folder).is_dir():
+            raise UsageError(f"{folder}: no such folder; --bundles takes a folder that holds bundles")
+        inside = sorted(path.parent for path in Path(folder).glob(f"*/{MANIFEST}"))
+        if not inside:
+            raise UsageError(f"{folder}: no bundle lies in it; give the folder that holds NAME.trtc folders")
+        paths += inside
+    return tuple(map(_known, paths))
+
+
+def _unwritable(record: str) -> str:
+    """Say why a record cannot be written; empty where it can."""
+    path = Path(record)
+    if path.is_dir():
+        return "a folder; give the path of a file"
+    try:
+        with path.open("ab"):
+            return ""
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def _known(path: Path) -> Bundle:
+    """Read which model a bundle was built from. The rest is checked by the program that loads it."""
+    from trtc.profiles import CheckError, UsageError
+
+    try:
+        manifest = json.loads((path / MANIFEST).read_bytes())
+        original = manifest.get("original") or {}
+        return {
+            "path": str(path.resolve()),
+            "source_sha256": str(manifest["source"]["sha256"]),
+            "file_sha256": str(original.get("file_sha256", "")),
+        }
+    except OSError as error:
+        raise UsageError(f"{path}: no bundle there ({error.strerror}); give the path of a NAME.trtc folder") from error
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise CheckError(f"{path}: its manifest cannot be read; copy the bundle again or rebuild it") from error
+
+
+@contextlib.contextmanager
+def _private_folder() -> Iterator[Path]:
+    """Make a folder that only this user may enter, and remove it with the one file in it."""
+    place = next((value for name in ("TMPDIR", "TEMP", "TMP") if (value := os.environ.get(name))), "/tmp")  # noqa: S108 (as tempfile)
+    folder = Path(place) / f"trtc-exec-{os.urandom(8).hex()}"
+    try:
+        folder.mkdir(mode=0o700)
+    except OSError:  # the module finds another place, or says that there is none; it takes its time
+        import tempfile
+
+        folder = Path(tempfile.mkdtemp(prefix="trtc-exec-"))
+    try:
+        yield folder
+    finally:
+        import shutil
+
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _environment(settings: dict[str, Any]) -> dict[str, str]:
+    text = json.dumps(settings)
+    if len(text) > _MAX_ENVIRONMENT:
+        from trtc.profiles import UsageError
+
+        raise UsageError(f"{len(settings['bundles'])} bundles are more than the environment holds; give fewer")
+    paths = [str(_SITE), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, EXEC_VARIABLE: text, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+
+
+def _run(command: tuple[str, ...], environment: dict[str, str]) -> int:
+    """Run a command to its end; signals reach it, and its exit code is what shells would say."""
+    passed = [getattr(signal, name) for name in _PASSED_ON if hasattr(signal, name)]
+    before: dict[Any, Any] = {}
+    try:
+        # The program gets back what Python ignores; `subprocess` does the same, and takes its time to import.
+        program = os.posix_spawnp(command[0], command, environment, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ])
+    except (FileNotFoundError, NotADirectoryError) as error:
+        from trtc.profiles import UsageError
+
+        raise UsageError(f"{command[0]}: no such command; give a program after --") from error
+    except OSError as error:
+        from trtc.profiles import HostError
+
+        raise HostError(f"{command[0]}: cannot be started: {error.strerror}; check the file and its rights") from error
+    try:
+        # A terminal sends SIGINT to the program as well, which decides what it means.
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in passed:
+            before[number] = signal.signal(number, lambda given, _frame: _pass_on(program, given))
+
+        _, status = os.waitpid(program, 0)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else _SIGNALLED - code
+
+
+def _pass_on(program: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(program, number)
+
+
+def _before(line: Line) -> dict[str, float]:
+    if line.record_before is None:
+        return {}
+    from trtc.profiles import UsageError
+    from trtc.tools.exec_summary import read_before
+
+    try:
+        return read_before(Path(line.record_before))
+    except UsageError as error:  # the program has run: its exit code counts
+        _warn(str(error))
+        return {}
+
+
+def _warn(text: str) -> None:
+    from trtc.tools.printable import printable
+
+    sys.stderr.write(f"trtc: warning: {printable(text)}\n")
