@@ -67,6 +67,6 @@ def exec(**said: Any) -> int:  # noqa: A001 (the verb)
     Examples:
       trtc exec --record traffic.jsonl -- python app.py
       trtc build model.onnx --traffic traffic.jsonl -o model.trtc
-      trtc exec --bundle model.trtc --record-before traffic.jsonl -- python app.py
+      trtc exec --bundle model.trtc -- python app.py
     """  # noqa: D301 (\b is how click is told to leave lines as they are)
     return run_program(Line(**said))

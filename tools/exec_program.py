@@ -16,17 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trtc.profiles.recorded import DEFAULT_SAMPLES, EXEC_VARIABLE
+from trtc.tools.exec_bundles import given_bundles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import TypeAlias
 
+    from trtc.tools.exec_bundles import GivenBundle
     from trtc.tools.exec_line import Line
+    from trtc.tools.exec_summary import Before
 
-    Bundle: TypeAlias = dict[str, str]
-    """``path``, ``source_sha256`` and ``file_sha256``, as the program's side reads them."""
-
-MANIFEST = "manifest.json"
 SCHEMA = "trtc.exec/1"
 _SITE = Path(__file__).parent.parent / "runtime" / "compat" / "site"
 _PASSED_ON = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH")
@@ -52,7 +50,7 @@ def run_program(line: Line) -> int:
         report = folder / "report.jsonl"
         report.touch()
         settings = {
-            "bundles": known,
+            "bundles": [bundle.identity for bundle in known],
             "record": "" if record is None else os.path.abspath(record),  # noqa: PTH100 (a missing file, too)
             "samples": DEFAULT_SAMPLES if line.samples is None else line.samples,
             "values": not line.no_values,
@@ -64,7 +62,11 @@ def run_program(line: Line) -> int:
         from trtc.tools.exec_summary import read_report, summary_fields
 
         found = read_report(report)
-    fields = {"exit_code": code, "wall_s": wall_s, **summary_fields(found, known, _before(line))}
+    fields = {
+        "exit_code": code,
+        "wall_s": wall_s,
+        **summary_fields(found, [bundle.identity for bundle in known], _before(line, known)),
+    }
     if not line.quiet:
         from trtc.tools.exec_summary import show_summary
 
@@ -77,32 +79,18 @@ def run_program(line: Line) -> int:
     return code
 
 
-def _checked(line: Line) -> tuple[Bundle, ...]:
+def _checked(line: Line) -> tuple[GivenBundle, ...]:
     """Return the bundles that were given."""
     from trtc.profiles import UsageError
 
     if (line.samples is not None or line.no_values) and line.record is None:
         raise UsageError("--samples and --no-values say what is recorded; add --record FILE.jsonl")
-    known = _bundles(line.bundles, line.folders)
+    known = given_bundles(line.bundles, line.folders)
     if not known and line.record is None:
         raise UsageError("nothing to do: give --record FILE.jsonl, --bundle NAME.trtc or --bundles DIR")
     if line.record_before is not None and not Path(line.record_before).is_file():
         raise UsageError(f"{line.record_before}: no such file; give the record that trtc exec --record wrote")
     return known
-
-
-def _bundles(bundles: Sequence[str], folders: Sequence[str]) -> tuple[Bundle, ...]:
-    from trtc.profiles import UsageError
-
-    paths = [Path(bundle) for bundle in bundles]
-    for folder in folders:
-        if not Path(folder).is_dir():
-            raise UsageError(f"{folder}: no such folder; --bundles takes a folder that holds bundles")
-        inside = sorted(path.parent for path in Path(folder).glob(f"*/{MANIFEST}"))
-        if not inside:
-            raise UsageError(f"{folder}: no bundle lies in it; give the folder that holds NAME.trtc folders")
-        paths += inside
-    return tuple(map(_known, paths))
 
 
 def _unwritable(record: str) -> str:
@@ -115,24 +103,6 @@ def _unwritable(record: str) -> str:
             return ""
     except OSError as error:
         return error.strerror or str(error)
-
-
-def _known(path: Path) -> Bundle:
-    """Read which model a bundle was built from. The rest is checked by the program that loads it."""
-    from trtc.profiles import CheckError, UsageError
-
-    try:
-        manifest = json.loads((path / MANIFEST).read_bytes())
-        original = manifest.get("original") or {}
-        return {
-            "path": str(path.resolve()),
-            "source_sha256": str(manifest["source"]["sha256"]),
-            "file_sha256": str(original.get("file_sha256", "")),
-        }
-    except OSError as error:
-        raise UsageError(f"{path}: no bundle there ({error.strerror}); give the path of a NAME.trtc folder") from error
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise CheckError(f"{path}: its manifest cannot be read; copy the bundle again or rebuild it") from error
 
 
 @contextlib.contextmanager
@@ -198,12 +168,12 @@ def _pass_on(program: int, number: int) -> None:
         os.kill(program, number)
 
 
-def _before(line: Line) -> dict[str, float]:
-    if line.record_before is None:
-        return {}
+def _before(line: Line, known: Sequence[GivenBundle]) -> Before:
     from trtc.profiles import UsageError
-    from trtc.tools.exec_summary import read_before
+    from trtc.tools.exec_summary import before_of, read_before
 
+    if line.record_before is None:
+        return before_of(entry for bundle in known for entry in bundle.recorded)
     try:
         return read_before(Path(line.record_before))
     except UsageError as error:  # the program has run: its exit code counts

@@ -83,7 +83,7 @@ class Desk:
             for model in models:
                 model.due_s = due_s
                 calls, others = model.drain()
-                record += calls
+                record += [{**entry, "seconds": 0.0, "timed": 0} for entry in calls] if model.served else calls
                 report += [{key: value for key, value in entry.items() if key != "times_s"} for entry in calls]
                 report += others
                 record += self._ranges(model)
