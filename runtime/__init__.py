@@ -1,8 +1,9 @@
 """Load a bundle and run it: ``with load("model.trtc") as session: session.run(feeds)``."""
 
+from trtc.engines.chunks import ArenaStats
 from trtc.engines.errors import BundleError, CancelledError, EngineError
 from trtc.profiles import CheckError, HostError, RequestError, TrtcError, UsageError
-from trtc.runtime.arena import Arena, ArenaStats
+from trtc.runtime.arena import Arena
 from trtc.runtime.cancel import CancelToken
 from trtc.runtime.errors import (
     KeptViewWarning,
