@@ -9,9 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trtc.engines.chunks import ArenaStats
     from trtc.engines.errors import BundleError, CancelledError, EngineError
     from trtc.profiles import CheckError, HostError, RequestError, TrtcError, UsageError
-    from trtc.runtime.arena import Arena, ArenaStats
+    from trtc.runtime.arena import Arena
     from trtc.runtime.cancel import CancelToken
     from trtc.runtime.errors import (
         KeptViewWarning,
@@ -54,7 +55,7 @@ __all__ = [
 
 _HOMES = {
     "Arena": "trtc.runtime.arena",
-    "ArenaStats": "trtc.runtime.arena",
+    "ArenaStats": "trtc.engines.chunks",
     "BundleError": "trtc.engines.errors",
     "CancelToken": "trtc.runtime.cancel",
     "CancelledError": "trtc.engines.errors",

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from trtc.engines.chunks import ArenaStats
     from trtc.engines.device_stats import DeviceStats
     from trtc.engines.manifest import EngineRecord, Execution, Manifest
     from trtc.engines.protocol import DeviceEngine, Engine
     from trtc.engines.signature import Signature
-    from trtc.runtime.arena import Arena, ArenaStats
+    from trtc.runtime.arena import Arena
     from trtc.runtime.cancel import CancelToken
     from trtc.runtime.trace import Trace
     from trtc.runtime.traffic_log import TrafficLog
