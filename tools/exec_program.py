@@ -59,6 +59,8 @@ def run_program(line: Line) -> int:
         begin = time.perf_counter()
         code = _run(line.command, _environment(settings))
         wall_s = time.perf_counter() - begin
+        if line.quiet and line.summary is None:
+            return code
         from trtc.tools.exec_summary import read_report, summary_fields
 
         found = read_report(report)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 from trtc.profiles import UsageError
-from trtc.tools.output import print_text, seconds_text
+from trtc.tools.durations import seconds_text
+from trtc.tools.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -88,9 +90,15 @@ def summary_fields(
 
 
 def show_summary(fields: Mapping[str, Any]) -> None:
-    """Print the summary to standard error."""
-    for line in _lines(fields):
-        print_text(f"trtc: {line}", err=True)
+    """Print the summary to standard error: wrapped at a terminal, which takes its time to import, else as it is."""
+    lines = [f"trtc: {line}" for line in _lines(fields)]
+    if sys.stderr.isatty():
+        from trtc.tools.output import print_text
+
+        for line in lines:
+            print_text(line, err=True)
+    else:
+        sys.stderr.writelines(f"{printable(line)}\n" for line in lines)
 
 
 def _lines(fields: Mapping[str, Any]) -> Iterator[str]:
