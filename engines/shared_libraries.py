@@ -126,7 +126,7 @@ def searched(environ: Mapping[str, str], unpacked: str | None = None) -> str:
 
 def _opened(name: str, module: str, version: str, environ: Mapping[str, str]) -> ctypes.CDLL:
     """Open one library: from the first folder that was named and holds it, else by the loader's own search."""
-    path = next((str(folder / name) for folder in folders(environ) if (folder / name).is_file()), name)
+    path = next((str((folder / name).absolute()) for folder in folders(environ) if (folder / name).is_file()), name)
     try:
         return ctypes.CDLL(path)
     except OSError as error:

@@ -94,6 +94,14 @@ def test_a_library_that_is_nowhere_is_one_error_that_says_where_it_was_looked_fo
     assert said.endswith(f"{FOLDERS}=DIR")
 
 
+def test_a_folder_may_be_named_from_where_one_is(tmp_path, monkeypatch):
+    (tmp_path / "libtensorrt_rtx.so.99").write_text("not a library")
+    monkeypatch.chdir(tmp_path)
+    for folder in (".", "../" + tmp_path.name):
+        with pytest.raises(HostError, match=r"libtensorrt_rtx\.so\.99, which tensorrt_rtx needs, cannot be opened: /"):
+            open_shared("tensorrt_rtx", "99.0.0.1", {FOLDERS: folder})
+
+
 def test_a_file_that_is_no_library_is_one_error_that_names_it(tmp_path):
     (tmp_path / "libtensorrt_rtx.so.99").write_text("not a library")
     with pytest.raises(HostError, match=r"libtensorrt_rtx\.so\.99, which tensorrt_rtx needs, cannot be opened: "):
