@@ -1,4 +1,4 @@
-"""Whether this host can run an engine, and why not. Nothing is opened to find out."""
+"""Whether this host can run an engine, and why not. No engine is opened to find out."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from trtc.engines.gpu import DEVICE_KIND, GpuSurvey, choose_gpu, survey_gpus
 from trtc.engines.nvml import open_nvml
 from trtc.engines.opening import plugins_refused
 from trtc.engines.registry import BACKENDS
+from trtc.engines.shared_libraries import shared_library
 from trtc.profiles import HostError, TrtcError
 
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ def _fitting(record: EngineRecord, host: Host, device: str, accelerators: Accele
     if missing := [f for f in needs.cpu_features if f not in host.cpu_features]:
         raise HostError(f"it uses {', '.join(missing)}, which this processor lacks; rebuild the bundle on this host")
     gpu = _fitting_gpu(record, device, accelerators, library) if needs.device else None
+    if gpu is not None:
+        shared_library(needs.library)
     if not record.verified and backend.computes:
         raise HostError(
             "it was never compared with its model; run `trtc verify` "
