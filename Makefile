@@ -94,7 +94,7 @@ binary: $(VENV)/installed
 	@$(BIN)/python tools/binary/build.py
 
 test-binary: $(VENV)/models binary
-	@TRTC_BINARY=dist/trtc-bench $(BIN)/python -m pytest -q -rs tests/packaging/test_binary.py
+	@TRTC_BINARY=dist/trtc-bench $(BIN)/python -m pytest -q -rs tests/packaging/test_binary.py tests/packaging/test_binary_gpu.py
 
 clean:
 	rm -rf $(VENV) .typing build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

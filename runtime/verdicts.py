@@ -1,4 +1,4 @@
-"""Whether this host can run an engine, and why not. Nothing is opened to find out."""
+"""Whether this host can run an engine, and why not. No engine is opened to find out."""
 
 from __future__ import annotations
 
@@ -119,6 +119,10 @@ def _fitting(record: EngineRecord, host: Host, device: str, accelerators: Accele
     if missing := [f for f in needs.cpu_features if f not in host.cpu_features]:
         raise HostError(f"it uses {', '.join(missing)}, which this processor lacks; rebuild the bundle on this host")
     gpu = _fitting_gpu(record, device, accelerators, library) if needs.device else None
+    if gpu is not None:
+        from trtc.engines.shared_libraries import shared_library
+
+        shared_library(needs.library)
     if not record.verified and backend.computes:
         raise HostError(
             "it was never compared with its model; run `trtc verify` "

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from trtc.engines.shared_libraries import shared_library
 from trtc.engines.tensorrt.library import open_library
 from trtc.profiles import HostError
 
@@ -41,8 +42,10 @@ def open_toolkit(library: str) -> Toolkit:
     """Import the libraries. Neither touches the driver yet.
 
     Raises:
-        HostError: when one is not installed, or does not import here; with the command that installs it.
+        HostError: when one is not installed, or does not import here; with the command that installs it. Or when
+            bindings are here without their libraries, and the host has none that fit.
     """
+    shared_library(library)
     if library == LEAN:
         try:
             trt = import_module(LEAN)

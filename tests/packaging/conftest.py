@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -9,12 +10,19 @@ import tarfile
 import tomllib
 import zipfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from trtc.compiler.options import BuildOptions
+from trtc.compiler.pipeline import build
+from trtc.profiles.grammar import ShapeOptions
+
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
+
+    Done = subprocess.CompletedProcess[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +80,47 @@ def installed_wheel(built: Built, tmp_path_factory: pytest.TempPathFactory) -> P
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "-qq"]
     subprocess.run([*pip, "install", "--no-deps", "--no-index", "--target", str(target), str(built.wheel)], check=True)
     return target
+
+
+@pytest.fixture(scope="session")
+def binary() -> Path:
+    """The standalone program that was built."""
+    given = os.environ.get("TRTC_BINARY")
+    if not given:
+        pytest.skip("TRTC_BINARY names no program; make test-binary builds one and tests it")
+    return Path(given).resolve()
+
+
+@pytest.fixture(scope="session")
+def run(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Done]:
+    """Run the program with an empty environment, from a home that may not be written."""
+    home = tmp_path_factory.mktemp("home")
+    home.chmod(0o500)
+
+    def call(*words: object, environ: Mapping[str, str] | None = None) -> Done:
+        command = [str(binary), *map(str, words)]
+        return subprocess.run(
+            command, env=environ or {}, cwd=home, capture_output=True, text=True, check=False, timeout=300
+        )
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def build_minilm(minilm_path: Path) -> Callable[..., Path]:
+    """Build a bundle of a real model for the named targets."""
+
+    def call(path: Path, *targets: str) -> Path:
+        options = BuildOptions(
+            shapes=ShapeOptions(dim=("batch_size=1..4",), buckets=("sequence_length=32",)),
+            targets=targets,
+            pads=("sequence_length", "batch_size"),
+            fills=("input_ids=0", "attention_mask=0"),
+            mode="bucket",
+            measure_s=0,
+            verify_s=5,
+        )
+        build(minilm_path, path, options)
+        return path
+
+    return call

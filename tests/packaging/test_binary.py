@@ -9,16 +9,15 @@ import json
 import os
 import shutil
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from trtc.compiler.options import BuildOptions
-from trtc.compiler.pipeline import build
 from trtc.engines.bundle import write_bundle
+from trtc.engines.distributions import find_distribution
 from trtc.engines.manifest_file import read_manifest
-from trtc.profiles.grammar import ShapeOptions
 from trtc.tools.bench.results import BenchReport
 from trtc.tools.cli import command, described
 
@@ -29,40 +28,8 @@ SYSTEM = ("ld-linux-x86-64.so.2", "libc.so.6", "libdl.so.2", "libpthread.so.0", 
 
 
 @pytest.fixture(scope="module")
-def program() -> Path:
-    given = os.environ.get("TRTC_BINARY")
-    if not given:
-        pytest.skip("TRTC_BINARY names no program; make test-binary builds one and tests it")
-    return Path(given).resolve()
-
-
-@pytest.fixture(scope="module")
-def bundle(minilm_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("binary") / "minilm.trtc"
-    shapes = ShapeOptions(dim=("batch_size=1..4",), buckets=("sequence_length=32",))
-    options = BuildOptions(
-        shapes=shapes,
-        pads=("sequence_length", "batch_size"),
-        fills=("input_ids=0", "attention_mask=0"),
-        mode="bucket",
-        measure_s=0,
-        verify_s=5,
-    )
-    build(minilm_path, path, options)
-    return path
-
-
-@pytest.fixture(scope="module")
-def run(program, tmp_path_factory):
-    """Run the program with an empty environment, from a home that may not be written."""
-    home = tmp_path_factory.mktemp("home")
-    home.chmod(0o500)
-
-    def call(*words):
-        command_line = [str(program), *map(str, words)]
-        return subprocess.run(command_line, env={}, cwd=home, capture_output=True, text=True, check=False, timeout=300)
-
-    return call
+def bundle(build_minilm, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_minilm(tmp_path_factory.mktemp("binary") / "minilm.trtc", "cpu")
 
 
 def test_its_figures_are_of_the_same_call_as_those_of_trtc_bench(run, bundle):
@@ -98,16 +65,16 @@ def in_this_process(bundle, *words):
     return json.loads(result.stdout)
 
 
-def test_it_runs_where_nothing_but_the_c_library_is_installed(program, bundle, tmp_path):
+def test_it_runs_where_nothing_but_the_c_library_is_installed(binary, bundle, tmp_path):
     """A root folder with the program, the bundle, glibc and zlib: no Python, no shell, no home."""
-    root = bare_root(program, bundle, tmp_path)
+    root = bare_root(binary, bundle, tmp_path)
     done = in_root(root, "/trtc-bench", "/minilm.trtc", *GRID[:1], "batch_size=1", "sequence_length=5", *QUICK)
     assert done.returncode == 0, done.stderr
     assert "=== Performance summary ===" in done.stdout
 
 
-def test_a_tmp_that_forbids_execution_is_a_plain_error_and_tmpdir_helps(program, bundle, tmp_path):
-    root = bare_root(program, bundle, tmp_path)
+def test_a_tmp_that_forbids_execution_is_a_plain_error_and_tmpdir_helps(binary, bundle, tmp_path):
+    root = bare_root(binary, bundle, tmp_path)
     (root / "elsewhere").mkdir()
     refused = in_root(root, "/trtc-bench", "--version", noexec=True)
     assert refused.returncode != 0
@@ -116,7 +83,17 @@ def test_a_tmp_that_forbids_execution_is_a_plain_error_and_tmpdir_helps(program,
     assert helped.returncode == 0, helped.stderr
 
 
-def bare_root(program, bundle, folder):
+def test_it_finds_libraries_where_the_systems_loader_looks(binary, bundle, tmp_path):
+    root = bare_root(binary, bundle, tmp_path)
+    libraries = Path(find_spec("tensorrt_rtx_libs").origin).parent
+    for file in libraries.glob("*.so.*"):
+        shutil.copy(file, root / "lib/x86_64-linux-gnu")
+    told = in_root(root, "/trtc-bench", "--libraries").stdout
+    version = find_distribution("tensorrt_rtx").version
+    assert f"{version}, loaded from /lib/x86_64-linux-gnu/libtensorrt_rtx.so.{version.split('.')[0]}\n" in told
+
+
+def bare_root(binary, bundle, folder):
     root = folder / "root"
     for name in ("lib64", "lib/x86_64-linux-gnu", "tmp", "proc"):
         (root / name).mkdir(parents=True)
@@ -125,7 +102,7 @@ def bare_root(program, bundle, folder):
         if found is None:
             pytest.skip(f"this system keeps {name} elsewhere")
         shutil.copy(found.resolve(), root / found.relative_to("/"))
-    shutil.copy(program, root / "trtc-bench")
+    shutil.copy(binary, root / "trtc-bench")
     shutil.copytree(bundle, root / "minilm.trtc")
     return root
 
@@ -148,6 +125,7 @@ def in_root(root, *words, noexec=False, environ=None):
 def test_it_says_its_version_and_its_options(run):
     assert run("--version").stdout.startswith("trtc-bench, version ")
     assert "--warm-up" in run("--help").stdout
+    assert "--libraries" in run("--help").stdout
 
 
 @pytest.mark.parametrize(

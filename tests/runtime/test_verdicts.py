@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from trtc.engines import registry
+from trtc.engines import registry, shared_libraries
 from trtc.engines.distributions import Distribution
 from trtc.engines.gpu import Gpu, GpuSurvey
 from trtc.engines.host import this_host
@@ -136,6 +136,20 @@ def test_every_part_of_a_version_counts_where_the_engine_says_so(rtx):
     )
     assert "install tensorrt_rtx-cu13==1.7.1.99" in verdict.reason
     assert judge(changed(other, exact_version=False), this_host(), "", machine).fits
+
+
+def test_bindings_whose_libraries_are_nowhere_are_a_reason_after_the_gpu(rtx, monkeypatch, tmp_path):
+    """As in the standalone program, which holds the bindings only."""
+    monkeypatch.setattr(shared_libraries, "find_spec", lambda _: None)
+    monkeypatch.setattr(shared_libraries, "find_distribution", lambda name: Distribution(name, "99.0.0.1"))
+    monkeypatch.setenv("TRTC_LIBRARY_PATH", str(tmp_path))
+    shared_libraries.shared_library.cache_clear()
+    verdict = judge(rtx, this_host(), "", Machine(GpuSurvey((L4,))).accelerators)
+    assert not verdict.fits
+    assert f"libtensorrt_rtx.so.99 of tensorrt_rtx 99.0.0.1 is not on this machine; looked in {tmp_path}" in (
+        verdict.reason
+    )
+    assert "no NVIDIA driver" in judge(rtx, this_host(), "", Machine(NONE).accelerators).reason
 
 
 def test_memory_that_is_not_free_is_counted_before_loading(rtx):

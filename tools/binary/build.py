@@ -3,8 +3,9 @@
     python tools/binary/build.py [--twice]
 
 The program is frozen by PyInstaller from a regular install in an environment of its own: what is inside is what a
-user's ``pip install`` gives, and nothing of the checkout. Then it is looked at: no library of the compiler may be
-inside; the size, the oldest glibc that it runs on, and the median time that it takes to start are printed.
+user's ``pip install`` gives, and nothing of the checkout. Then it is looked at: no library of the compiler, of a
+driver or of TensorRT may be inside; the size, the oldest glibc that it runs on, and the median time that it takes to
+start are printed.
 """
 
 from __future__ import annotations
@@ -19,55 +20,14 @@ import sys
 import time
 from pathlib import Path
 
+from trtc.tools.binary import gpu_half
+from trtc.tools.binary.contents import FORBIDDEN, HOST_LIBRARIES, NEEDS
+from trtc.tools.binary.later import ARCHIVE
+
 CHECKOUT = Path(__file__).resolve().parents[2]
+SPEC = CHECKOUT / "tools/binary/trtc-bench.spec"
 WORK = CHECKOUT / "build/binary"
 CONSTRAINTS = CHECKOUT / "requirements/constraints.txt"
-NEEDS = ("numpy", "msgspec", "click", "rich", "onnxruntime")
-HIDDEN = (
-    *("trtc.engines.onnxruntime.load", "trtc.engines.onnxruntime.profile", "trtc.engines.null.load"),
-    *("trtc.tools.bench.run", "trtc.tools.bench.show", "trtc.tools.bench.trace_summary"),
-)
-"""Modules that are imported by name when they are used, which PyInstaller cannot see."""
-LEFT_OUT = (
-    *(
-        "trtc.compiler",
-        "trtc.tools.bench.page",
-        "trtc.tools.report.plots",
-        "onnx",
-        "onnx_ir",
-        "ml_dtypes",
-        "matplotlib",
-        "PIL",
-    ),
-    *(
-        "openvino",
-        "torch",
-        "tensorrt",
-        "polygraphy",
-        "sympy",
-        "mpmath",
-        "google",
-        "flatbuffers",
-        "packaging",
-        "tkinter",
-    ),
-    *(
-        "setuptools",
-        "pip",
-        "pytest",
-        "lib2to3",
-        "pydoc_data",
-        "numpy.f2py",
-        "numpy.distutils",
-        "scipy",
-        "onnxruntime.tools",
-        "pyarrow",
-        "tokenizers",
-    ),
-    *("onnxruntime.transformers", "onnxruntime.quantization", "onnxruntime.backend", "onnxruntime.datasets"),
-)
-FORBIDDEN = ("onnx", "onnx_ir", "trtc.compiler", "matplotlib", "polygraphy", "torch", "openvino")
-"""Nothing of the compiler may be inside; looked for in the finished file."""
 STARTS = 7
 
 
@@ -80,8 +40,9 @@ def main() -> int:
     program = frozen(python, CHECKOUT / "dist")
     names = contents(python, program)
     inside = [name for name in names if any(name == bad or name.startswith(f"{bad}.") for bad in FORBIDDEN)]
+    inside += [name for name in names if HOST_LIBRARIES.search(name)]
     if inside:
-        sys.stderr.write(f"libraries of the compiler are inside: {', '.join(inside[:10])}\n")
+        sys.stderr.write(f"libraries that do not belong there are inside: {', '.join(inside[:10])}\n")
         return 1
     starts = sorted(started_s(program) for _ in range(STARTS))
     sys.stdout.write(
@@ -113,6 +74,7 @@ def installed() -> Path:
         str(CONSTRAINTS),
     )
     _run(*pip, "setuptools", "wheel", "pyinstaller", *NEEDS)
+    _run(*pip, "--no-deps", "--no-build-isolation", *gpu_half.REQUIREMENTS)
     # From a copy of what git knows, so that neither leftovers nor the editable install take part.
     source = WORK / "source"
     shutil.rmtree(source, ignore_errors=True)
@@ -126,29 +88,24 @@ def installed() -> Path:
 
 def frozen(python: Path, target: Path) -> Path:
     """Freeze the program into one file in ``target``."""
-    entry = WORK / "trtc_bench.py"
-    entry.write_text("from trtc.tools.binary.program import main\n\nmain()\n")
     work = WORK / f"work-{target.name}"
     shutil.rmtree(work, ignore_errors=True)
-    options = ["--onefile", "--clean", "--noconfirm", "--name", "trtc-bench", "--log-level", "ERROR"]
-    options += ["--distpath", str(target), "--workpath", str(work), "--specpath", str(work)]
-    options += [word for name in ("trtc", *NEEDS) for word in ("--copy-metadata", name)]
-    options += [word for name in HIDDEN for word in ("--hidden-import", name)]
-    options += [word for name in LEFT_OUT for word in ("--exclude-module", name)]
-    _run(str(python), "-m", "PyInstaller", *options, str(entry), cwd=WORK)
+    options = ["--clean", "--noconfirm", "--log-level", "ERROR", "--distpath", str(target), "--workpath", str(work)]
+    _run(str(python), "-m", "PyInstaller", *options, str(SPEC), cwd=WORK)
     return target / "trtc-bench"
 
 
 def contents(python: Path, program: Path) -> list[str]:
     """Return the names of the modules and files inside, with dots."""
     code = (
-        "import sys\n"
+        "import io, sys, zipfile\n"
         "from PyInstaller.archive.readers import CArchiveReader\n"
         "archive = CArchiveReader(sys.argv[1])\n"
         "inner = [name for name, entry in archive.toc.items() if entry[-1] == 'z']\n"
         "print(*archive.toc, *(n for name in inner for n in archive.open_embedded_archive(name).toc), sep='\\n')\n"
+        "print(*zipfile.ZipFile(io.BytesIO(archive.extract(sys.argv[2]))).namelist(), sep='\\n')\n"
     )
-    listed = _output(str(python), "-c", code, str(program)).splitlines()
+    listed = _output(str(python), "-c", code, str(program), ARCHIVE).splitlines()
     return [name.replace("/", ".") for name in listed]
 
 
