@@ -1,7 +1,7 @@
 """Whole programs on bundles beside plain ONNX Runtime, and what recording costs a call.
 
 In an environment with trtc as a user installs it. Runs of a program take turns: on bundles, plain, on bundles ... Each
-pair gives one ratio of wall times, start of Python and opening of models included. What recording costs is measured in one process on feeds that are there, without a model.
+pair gives one ratio of wall times, start of Python and opening of models included.
 """
 
 from __future__ import annotations

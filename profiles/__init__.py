@@ -6,9 +6,11 @@ Names are imported when they are first used: `trtc exec` needs two of them befor
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # importing typing takes 2 ms
 if TYPE_CHECKING:
+    from typing import Any
+
     from trtc.profiles.dims import (
         Dim,
         Expr,

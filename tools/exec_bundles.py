@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+import os
+from collections import namedtuple
 
+TYPE_CHECKING = False  # importing typing takes 2 ms, and pathlib 3
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MANIFEST = "manifest.json"
 
+GivenBundle = namedtuple("GivenBundle", ["path", "source_sha256", "file_sha256", "recorded"])  # noqa: PYI024 (typing again)
+GivenBundle.__doc__ = """A bundle, as far as its manifest is needed here. The program that loads it checks the rest.
 
-class GivenBundle(NamedTuple):
-    """A bundle, as far as its manifest is needed here. The program that loads it checks the rest.
-
-    Attributes:
-        path: absolute.
-        source_sha256: digest of the model by content.
-        file_sha256: digest of the model file; empty where the bundle does not say.
-        recorded: what calls took in the program whose traffic it was built for.
-    """
-
-    path: str
-    source_sha256: str
-    file_sha256: str
-    recorded: tuple[dict[str, Any], ...]
-
-    @property
-    def identity(self) -> dict[str, str]:
-        """What the program is told."""
-        return {"path": self.path, "source_sha256": self.source_sha256, "file_sha256": self.file_sha256}
+Attributes:
+    path: absolute, as text.
+    source_sha256: digest of the model by content.
+    file_sha256: digest of the model file; empty where the bundle does not say.
+    recorded: what calls took in the program whose traffic it was built for: a tuple of dicts.
+"""
 
 
 def given_bundles(bundles: Sequence[str], folders: Sequence[str]) -> tuple[GivenBundle, ...]:
@@ -40,32 +30,38 @@ def given_bundles(bundles: Sequence[str], folders: Sequence[str]) -> tuple[Given
         UsageError: where there is none.
         CheckError: for a manifest that cannot be read.
     """
-    paths = [Path(bundle) for bundle in bundles]
+    paths = list(bundles)
     for folder in folders:
-        paths += _inside(Path(folder))
+        paths += _inside(folder)
     return tuple(map(_read, paths))
 
 
-def _inside(folder: Path) -> list[Path]:
+def identity(bundle: GivenBundle) -> dict[str, str]:
+    """Return what the program is told of a bundle."""
+    return {"path": bundle.path, "source_sha256": bundle.source_sha256, "file_sha256": bundle.file_sha256}
+
+
+def _inside(folder: str) -> list[str]:
     from trtc.profiles import UsageError
 
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise UsageError(f"{folder}: no such folder; --bundles takes a folder that holds bundles")
-    inside = sorted(path.parent for path in folder.glob(f"*/{MANIFEST}"))
-    if not inside:
+    names = sorted(name for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name, MANIFEST)))
+    if not names:
         raise UsageError(f"{folder}: no bundle lies in it; give the folder that holds NAME.trtc folders")
-    return inside
+    return [os.path.join(folder, name) for name in names]
 
 
-def _read(path: Path) -> GivenBundle:
+def _read(path: str) -> GivenBundle:
     from trtc.profiles import CheckError, UsageError
 
     try:
-        manifest = json.loads((path / MANIFEST).read_bytes())
+        with open(os.path.join(path, MANIFEST), "rb") as file:
+            manifest = json.loads(file.read())
         original = manifest.get("original") or {}
         file_sha256 = str(original.get("file_sha256", ""))
         recorded = tuple({**entry, "model": file_sha256} for entry in original.get("recorded", ()))
-        return GivenBundle(str(path.resolve()), str(manifest["source"]["sha256"]), file_sha256, recorded)
+        return GivenBundle(os.path.realpath(path), str(manifest["source"]["sha256"]), file_sha256, recorded)
     except OSError as error:
         raise UsageError(f"{path}: no bundle there ({error.strerror}); give the path of a NAME.trtc folder") from error
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:

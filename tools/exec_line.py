@@ -6,30 +6,26 @@ reads it again and says what is wrong.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections import namedtuple
 
+TYPE_CHECKING = False  # importing typing takes 2 ms
+if TYPE_CHECKING:
+    from typing import Any
 
-class Line(NamedTuple):
-    """What ``trtc exec`` was told; a named tuple because dataclasses take longer to import than the rest of this.
+Line = namedtuple(  # noqa: PYI024 (typing again)
+    "Line",
+    ["record", "samples", "no_values", "bundles", "folders", "record_before", "summary", "quiet", "command"],
+    defaults=[None, None, False, (), (), None, None, False, ()],
+)
+Line.__doc__ = """What ``trtc exec`` was told.
 
-    Attributes:
-        record, record_before, summary: paths.
-        samples: how many inputs are kept for each model.
-        no_values, quiet: flags.
-        bundles, folders: paths.
-        command: the program and its arguments.
-    """
-
-    record: str | None = None
-    samples: int | None = None
-    no_values: bool = False
-    bundles: tuple[str, ...] = ()
-    folders: tuple[str, ...] = ()
-    record_before: str | None = None
-    summary: str | None = None
-    quiet: bool = False
-    command: tuple[str, ...] = ()
-
+Attributes:
+    record, record_before, summary: paths as texts, or None.
+    samples: how many inputs are kept for each model, or None.
+    no_values, quiet: flags.
+    bundles, folders: tuples of paths as texts.
+    command: the program and its arguments.
+"""
 
 _TEXTS = {"--record": "record", "--record-before": "record_before", "--summary": "summary"}
 _LISTS = {"--bundle": "bundles", "--bundles": "folders"}

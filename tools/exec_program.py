@@ -6,27 +6,26 @@ program runs.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import sys
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from trtc.profiles.recorded import DEFAULT_SAMPLES, EXEC_VARIABLE
-from trtc.tools.exec_bundles import given_bundles
+from trtc.tools.exec_bundles import given_bundles, identity
 
+TYPE_CHECKING = False  # importing typing takes 2 ms, pathlib 3
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
+    from typing import Any
 
     from trtc.tools.exec_bundles import GivenBundle
     from trtc.tools.exec_line import Line
     from trtc.tools.exec_summary import Before
 
 SCHEMA = "trtc.exec/1"
-_SITE = Path(__file__).parent.parent / "runtime" / "compat" / "site"
+_SITE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "runtime", "compat", "site")
 _PASSED_ON = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH")
 _MAX_ENVIRONMENT = 100_000
 """Bytes of one variable; Linux takes 128 KiB."""
@@ -46,36 +45,33 @@ def run_program(line: Line) -> int:
     if record is not None and (problem := _unwritable(record)):
         _warn(f"{record}: {problem}; nothing is recorded, the program runs all the same")
         record = None
-    with _private_folder() as folder:
-        report = folder / "report.jsonl"
-        report.touch()
+    report = _empty_file()
+    try:
         settings = {
-            "bundles": [bundle.identity for bundle in known],
-            "record": "" if record is None else os.path.abspath(record),  # noqa: PTH100 (a missing file, too)
+            "bundles": list(map(identity, known)),
+            "record": "" if record is None else os.path.abspath(record),
             "samples": DEFAULT_SAMPLES if line.samples is None else line.samples,
             "values": not line.no_values,
-            "report": str(report),
+            "report": report,
         }
         begin = time.perf_counter()
         code = _run(line.command, _environment(settings))
         wall_s = time.perf_counter() - begin
         if line.quiet and line.summary is None:
             return code
-        from trtc.tools.exec_summary import read_report, summary_fields
+        from trtc.tools.exec_summary import read_report, show_summary, summary_fields
 
         found = read_report(report)
-    fields = {
-        "exit_code": code,
-        "wall_s": wall_s,
-        **summary_fields(found, [bundle.identity for bundle in known], _before(line, known)),
-    }
+    finally:
+        os.unlink(report)
+    before = _before(line, known)
+    fields = {"exit_code": code, "wall_s": wall_s, **summary_fields(found, list(map(identity, known)), before)}
     if not line.quiet:
-        from trtc.tools.exec_summary import show_summary
-
         show_summary(fields)
     if line.summary is not None:
         try:
-            Path(line.summary).write_text(json.dumps({"schema": SCHEMA, **fields}, indent=2) + "\n")
+            with open(line.summary, "w") as file:
+                file.write(json.dumps({"schema": SCHEMA, **fields}, indent=2) + "\n")
         except OSError as error:
             _warn(f"{line.summary}: {error.strerror}; the summary is not written")
     return code
@@ -90,40 +86,35 @@ def _checked(line: Line) -> tuple[GivenBundle, ...]:
     known = given_bundles(line.bundles, line.folders)
     if not known and line.record is None:
         raise UsageError("nothing to do: give --record FILE.jsonl, --bundle NAME.trtc or --bundles DIR")
-    if line.record_before is not None and not Path(line.record_before).is_file():
+    if line.record_before is not None and not os.path.isfile(line.record_before):
         raise UsageError(f"{line.record_before}: no such file; give the record that trtc exec --record wrote")
     return known
 
 
 def _unwritable(record: str) -> str:
     """Say why a record cannot be written; empty where it can."""
-    path = Path(record)
-    if path.is_dir():
+    if os.path.isdir(record):
         return "a folder; give the path of a file"
     try:
-        with path.open("ab"):
+        with open(record, "ab"):
             return ""
     except OSError as error:
         return error.strerror or str(error)
 
 
-@contextlib.contextmanager
-def _private_folder() -> Iterator[Path]:
-    """Make a folder that only this user may enter, and remove it with the one file in it."""
-    place = next((value for name in ("TMPDIR", "TEMP", "TMP") if (value := os.environ.get(name))), "/tmp")  # noqa: S108 (as tempfile)
-    folder = Path(place) / f"trtc-exec-{os.urandom(8).hex()}"
+def _empty_file() -> str:
+    """Make a file that only this user may read, where programs write what the summary is made of; return its path."""
+    named = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    folder = next(filter(None, named), "/tmp")  # noqa: S108 (a new file in it, which only this user may open)
+    path = os.path.join(os.path.abspath(folder), f"trtc-exec-{os.urandom(8).hex()}.jsonl")
     try:
-        folder.mkdir(mode=0o700)
-    except OSError:  # the module finds another place, or says that there is none; it takes its time
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    except OSError:  # the module finds another place, or says that there is none; it takes its time to import
         import tempfile
 
-        folder = Path(tempfile.mkdtemp(prefix="trtc-exec-"))
-    try:
-        yield folder
-    finally:
-        import shutil
-
-        shutil.rmtree(folder, ignore_errors=True)
+        descriptor, path = tempfile.mkstemp(prefix="trtc-exec-", suffix=".jsonl")
+    os.close(descriptor)
+    return path
 
 
 def _environment(settings: dict[str, Any]) -> dict[str, str]:
@@ -132,7 +123,7 @@ def _environment(settings: dict[str, Any]) -> dict[str, str]:
         from trtc.profiles import UsageError
 
         raise UsageError(f"{len(settings['bundles'])} bundles are more than the environment holds; give fewer")
-    paths = [str(_SITE), os.environ.get("PYTHONPATH", "")]
+    paths = [_SITE, os.environ.get("PYTHONPATH", "")]
     return {**os.environ, EXEC_VARIABLE: text, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
 
 
@@ -166,8 +157,10 @@ def _run(command: tuple[str, ...], environment: dict[str, str]) -> int:
 
 
 def _pass_on(program: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
+    try:
         os.kill(program, number)
+    except ProcessLookupError:  # it has just ended
+        return
 
 
 def _before(line: Line, known: Sequence[GivenBundle]) -> Before:
@@ -177,7 +170,7 @@ def _before(line: Line, known: Sequence[GivenBundle]) -> Before:
     if line.record_before is None:
         return before_of(entry for bundle in known for entry in bundle.recorded)
     try:
-        return read_before(Path(line.record_before))
+        return read_before(line.record_before)
     except UsageError as error:  # the program has run: its exit code counts
         _warn(str(error))
         return {}
