@@ -57,4 +57,14 @@ def test_a_program_waits_for_few_imports():
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     found = set(loaded.stdout.split())
     assert "trtc.tools.exec_program" in found
-    assert not found & {"click", "rich", "numpy", "msgspec", "dataclasses", "subprocess", "trtc.runtime", "shutil", "tempfile"}
+    assert not found & {
+        "click",
+        "rich",
+        "numpy",
+        "msgspec",
+        "dataclasses",
+        "subprocess",
+        "trtc.runtime",
+        "shutil",
+        "tempfile",
+    }
