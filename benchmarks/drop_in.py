@@ -1,7 +1,7 @@
 """Whole programs on bundles beside plain ONNX Runtime, and what recording costs a call.
 
-Runs of a program take turns: plain, on bundles, plain ... Each pair gives one ratio of wall times, start of Python and
-opening of models included. What recording costs is measured in one process on feeds that are there, without a model.
+In an environment with trtc as a user installs it. Runs of a program take turns: on bundles, plain, on bundles ... Each
+pair gives one ratio of wall times, start of Python and opening of models included.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import contextlib
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from time import perf_counter, process_time
 
 import numpy as np
+from installed import installed_python
 from measuring import Figure, Report
 
 from trtc.compiler import BuildOptions, build
@@ -24,7 +24,7 @@ from trtc.runtime.compat.desk import Desk
 from trtc.runtime.compat.settings import Settings
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "tests" / "programs"
-PAIRS = 7
+PAIRS = 15
 CALLS = 100_000
 _QUICK = BuildOptions(measure_s=0.0, verify_s=1.0)
 
@@ -33,12 +33,13 @@ def measure(report: Report) -> None:
     """Measure what is installed; say what is not."""
     _recording(report)
     with tempfile.TemporaryDirectory(prefix="trtc-bench-") as folder:
+        python = installed_python(Path(folder))
         for name, program, models, args in _programs():
             missing = [str(model) for model in models if not model.is_file()]
             if missing:
                 print(f"{name}: not measured, {missing[0]} is not there")
                 continue
-            _program(report, name, [sys.executable, str(PROGRAMS / program), *map(str, args)], models, Path(folder))
+            _program(report, name, [str(python), str(PROGRAMS / program), *map(str, args)], models, Path(folder))
 
 
 def _programs() -> list[tuple[str, str, list[Path], list[Path]]]:
@@ -74,7 +75,7 @@ def _program(report: Report, name: str, command: list[str], models: list[Path], 
         bundle = folder / f"{model.stem}.trtc"
         build(model, bundle, _QUICK)
         bundles += ["--bundle", str(bundle)]
-    served = [str(Path(sys.executable).with_name("trtc")), "exec", "-q", *bundles, "--", *command]
+    served = [str(Path(command[0]).with_name("trtc")), "exec", "-q", *bundles, "--", *command]
     _seconds(command)
     _seconds(served)
     pairs = [(_seconds(served), _seconds(command)) for _ in range(PAIRS)]

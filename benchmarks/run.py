@@ -13,6 +13,7 @@ import overhead
 import planning
 import rtx_builds
 import sizes
+import starting
 import threads
 from measuring import Report
 
@@ -25,6 +26,7 @@ ALL = {
     "threads": threads,
     "planning": planning,
     "drop_in": drop_in,
+    "starting": starting,
     "rtx_builds": rtx_builds,
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import file_digest
 from typing import TYPE_CHECKING
 
@@ -143,7 +143,7 @@ class Opener:
 
     def open(self, threads: int, *, spinning: bool = True) -> Engine:
         """Open the engine with a number of threads for each call."""
-        return self._backend.load(replace(self._opening, threads=threads, spinning=spinning))
+        return self._backend.load(replace_fields(self._opening, threads=threads, spinning=spinning))
 
 
 def _unverified(record: EngineRecord, missing: str, analysis: Analysis, options: BuildOptions) -> EngineRecord:

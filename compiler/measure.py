@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from trtc.compiler.probes.subject import reduced
-from trtc.compiler.replay import at_once
 from trtc.compiler.ways import Way, race
+from trtc.engines.at_once import at_once
 from trtc.engines.manifest import Execution
 from trtc.engines.memory import array_at, host_slot
 from trtc.engines.route import fill_input, plan_route

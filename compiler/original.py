@@ -11,18 +11,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trtc.compiler.model import Model
+    from trtc.engines.manifest import RecordedCalls
 
 _FATAL = 4
 _MAX_VERSION = 2**63 - 1
 
 
-def original_of(model: Model, path: Path, metadata: Mapping[str, str]) -> Original | None:
+def original_of(
+    model: Model, path: Path, metadata: Mapping[str, str], recorded: tuple[RecordedCalls, ...] = ()
+) -> Original | None:
     """Open a model file once with ONNX Runtime, and write down what it says.
 
     Args:
         model: what was read from the file, and checked.
         path: of the file. Other content there by now gives None: what is written down must be about ``model``.
         metadata: that the bundle keeps.
+        recorded: what calls of it took in a program.
 
     Returns:
         None where ONNX Runtime does not open the file as it lies there.
@@ -51,6 +55,7 @@ def original_of(model: Model, path: Path, metadata: Mapping[str, str]) -> Origin
         overridable=_values(session.get_overridable_initializers()),
         external=tuple(ExternalPiece(location=p.location, start=p.start, stop=p.stop) for p in model.external),
         info=_info(session.get_modelmeta(), metadata),
+        recorded=recorded,
     )
 
 

@@ -20,6 +20,7 @@ from trtc.compiler.original import original_of
 from trtc.compiler.plan_build import settled
 from trtc.compiler.plugins import plugin_digest, with_private_plugins
 from trtc.compiler.prove import prove
+from trtc.compiler.recorded_times import recorded_times
 from trtc.compiler.targets import refuse_model, refuse_options
 from trtc.engines.distributions import find_distribution
 from trtc.engines.host import this_host
@@ -179,7 +180,7 @@ def _build(model: Model, declared: Declared, key: str, setting: Setting, model_p
     if sum(len(k) + len(v) for k, v in metadata.items()) > MAX_METADATA_BYTES:
         setting.progress.note(f"the model's metadata has more than {MAX_METADATA_BYTES} bytes and is left out")
         metadata = {}
-    original = original_of(model, model_path, metadata)
+    original = original_of(model, model_path, metadata, recorded_times(options.plan.traffic, model.file_sha256))
     manifest = Manifest(
         schema=SCHEMA,
         source=Source(

@@ -31,6 +31,8 @@ SHA256_TEXT = re.compile(r"[0-9a-f]{64}\Z")
 BLOB_NAME = re.compile(r"([0-9a-f]{64})((?:\.[A-Za-z0-9_-]{1,32}){0,3})\Z")
 
 _CHUNK_BYTES = 2**20
+_WORTH_THREADS_BYTES = 16 * 2**20
+"""Beside the largest file: to hash as much takes about 10 ms, to import and start threads about half of that."""
 _FICLONE = 0x40049409
 """``FICLONE`` of linux/fs.h: share the blocks of another file until one of the two is written."""
 _NO_CLONE = frozenset([errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.ENOSYS, errno.EPERM])
@@ -201,8 +203,9 @@ def _open_blob(folder: Path, blob: BlobFile) -> int:
 
 def _digests(fds: list[int]) -> list[str]:
     """Hash open files; hashing releases the interpreter lock, so threads work side by side."""
+    sizes_bytes = [os.fstat(fd).st_size for fd in fds]
     threads = min(len(fds), usable_threads())
-    if threads <= 1:
+    if threads <= 1 or sum(sizes_bytes) - max(sizes_bytes) < _WORTH_THREADS_BYTES:
         return [_sha256(fd) for fd in fds]
     from concurrent.futures import ThreadPoolExecutor
 

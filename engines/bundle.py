@@ -33,6 +33,7 @@ from trtc.engines.manifest_file import (
     read_manifest,
     read_manifest_bytes,
 )
+from trtc.engines.value import Value
 from trtc.profiles import TrtcError, UsageError
 
 if TYPE_CHECKING:
@@ -48,8 +49,7 @@ _ATTEMPTS = 8
 """Readers that cannot lock lose a race once per replacement; nobody replaces a bundle this often in a row."""
 
 
-@dataclass(frozen=True, slots=True)
-class BundleReader:
+class BundleReader(Value, frozen=True):
     """One engine of a bundle whose files were checked; valid inside the ``open_engine`` block.
 
     Attributes:

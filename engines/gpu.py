@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from trtc.engines.value import Value
 from trtc.profiles import HostError, UsageError
 
 if TYPE_CHECKING:
@@ -15,8 +15,7 @@ DEVICE_KIND = "cuda"
 """What ``Requirements.device`` says of an engine that runs on an NVIDIA GPU."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(Value, frozen=True):
     """One GPU, or one MIG instance of one.
 
     Attributes:
@@ -44,8 +43,7 @@ class Gpu:
         return f"GPU {self.index} ({self.name}, {self.compute_capability})"
 
 
-@dataclass(frozen=True, slots=True)
-class GpuSurvey:
+class GpuSurvey(Value, frozen=True):
     """What looking for GPUs gave.
 
     Attributes:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import platform
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 from trtc.engines.cgroup import ROOT, cgroup_cpu_quota
+from trtc.engines.value import Value
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,8 +19,7 @@ CPU_FEATURES = (
 """Processor features that libraries choose their kernels by, as ``/proc/cpuinfo`` spells them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Value, frozen=True):
     """What an engine may demand of a machine.
 
     Attributes:
@@ -39,8 +37,7 @@ class Host:
     threads: int
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadLimits:
+class ThreadLimits(Value, frozen=True):
     """What bounds the threads of this process.
 
     Attributes:
@@ -73,12 +70,13 @@ class ThreadLimits:
 def this_host() -> Host:
     """Read the facts of this machine once for each process."""
     info = cpu_info()
+    system = os.uname()
     flags = frozenset((info.get("flags") or info.get("Features") or "").split())
     return Host(
-        system=platform.system(),
-        architecture=platform.machine(),
+        system=system.sysname,
+        architecture=system.machine,
         cpu_features=tuple(f for f in CPU_FEATURES if f in flags),
-        cpu=info.get("model name", platform.processor() or "unknown"),
+        cpu=info.get("model name", "unknown"),
         threads=usable_threads(),
     )
 

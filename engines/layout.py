@@ -6,11 +6,11 @@ all profiles share one region, whose size is the largest of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
 from trtc.engines.signature import numpy_dtype
+from trtc.engines.value import Value
 from trtc.profiles import RequestError, dim_value, shape_text, sizes_text
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ HOST_ALIGNMENT_BYTES = 64
 """Cache lines and AVX-512 registers are 64 bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Value, frozen=True):
     """One tensor inside a slot's region.
 
     Attributes:
@@ -44,8 +43,7 @@ class Place:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Value, frozen=True):
     """The places of one call at fixed sizes.
 
     Attributes:

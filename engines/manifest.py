@@ -246,12 +246,20 @@ class ModelInfo(_Record, frozen=True):
     version: int = 0
 
 
+class RecordedCalls(_Record, frozen=True):
+    """Calls of a model by a program that ran it with ONNX Runtime: shapes by input, and seconds of all together."""
+
+    inputs: dict[str, tuple[int, ...]]
+    count: int
+    seconds: float
+
+
 class Original(_Record, frozen=True):
     """The model file, and what ONNX Runtime says about it: programs that hold a session ask for these.
 
     ``file_sha256`` is of the model file alone; with the ``external`` pieces, in their order, it gives the digest in
     ``source``. ``inputs`` are those that must be given, ``overridable`` those that may. ``info``: None where the
-    model's metadata was too large to be kept.
+    model's metadata was too large to be kept. ``recorded``: what calls took before, where traffic says so.
     """
 
     file_sha256: str
@@ -260,6 +268,7 @@ class Original(_Record, frozen=True):
     overridable: tuple[ValueInfo, ...] = ()
     external: tuple[ExternalPiece, ...] = ()
     info: ModelInfo | None = None
+    recorded: tuple[RecordedCalls, ...] = ()
 
 
 class Manifest(_Record, frozen=True):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from trtc.engines.value import Value
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,8 +23,7 @@ def plugins_refused(record: EngineRecord) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class Opening(Value, frozen=True, kw_only=True):
     """One engine to open; its files were checked before.
 
     Attributes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from trtc.engines.layout import HOST_ALIGNMENT_BYTES
 from trtc.engines.memory import map_host_memory
+from trtc.engines.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,8 +20,7 @@ LateOutputs: TypeAlias = dict[str, Any]
 """Outputs that have no place in the slot: sized by the data, strings, sequences. The caller owns them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Traits:
+class Traits(Value, frozen=True):
     """How an engine is driven.
 
     Attributes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from trtc.engines.value import Value
 from trtc.profiles import UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from trtc.engines.protocol import Engine
 
 
-@dataclass(frozen=True, slots=True)
-class Backend:
+class Backend(Value, frozen=True):
     """One backend: a folder with ``build.py`` and ``load.py``.
 
     Attributes:

@@ -6,11 +6,11 @@ both mean the same thing by it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from trtc.engines.errors import BundleError
 from trtc.engines.layout import HOST_ALIGNMENT_BYTES, Layout, plan_layout
+from trtc.engines.value import Value
 from trtc.profiles import dim_symbols, dim_value
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 Region: TypeAlias = tuple[slice, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class InputRoute:
+class InputRoute(Value, frozen=True):
     """How one input reaches its place.
 
     Attributes:
@@ -39,8 +38,7 @@ class InputRoute:
     repeats: tuple[tuple[Region, Region], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RoutePlan:
+class RoutePlan(Value, frozen=True):
     """One request at its real sizes, run at possibly larger ones.
 
     Attributes:

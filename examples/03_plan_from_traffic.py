@@ -19,7 +19,8 @@ import numpy as np
 
 from trtc.compiler import BuildOptions, PlanOptions, build, options_with_plan, plan_file_text, plan_model
 from trtc.runtime import TrtcError, load
-from trtc.tools.output import Progress, print_line, print_table, seconds_text
+from trtc.tools.durations import seconds_text
+from trtc.tools.output import Progress, print_line, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

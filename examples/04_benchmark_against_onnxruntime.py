@@ -30,7 +30,8 @@ from trtc.tools.bench import (
     ratio_of,
     summarise,
 )
-from trtc.tools.output import Progress, print_line, print_table, seconds_text
+from trtc.tools.durations import seconds_text
+from trtc.tools.output import Progress, print_line, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

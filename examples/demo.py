@@ -33,7 +33,8 @@ from trtc.compiler.verify import Padding
 from trtc.engines import bundle_size_bytes
 from trtc.engines.host import this_host
 from trtc.runtime import TrtcError, load
-from trtc.tools.output import Progress, print_line, print_table, seconds_text, size_text
+from trtc.tools.durations import seconds_text
+from trtc.tools.output import Progress, print_line, print_table, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

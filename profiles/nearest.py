@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,6 +10,8 @@ if TYPE_CHECKING:
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that is most like ``name``, ignoring case, or None."""
+    from difflib import get_close_matches  # no small import, and most programs make no such error
+
     by_fold = {k.casefold(): k for k in known}
     found = get_close_matches(name.casefold(), list(by_fold), n=1, cutoff=0.5)
     return by_fold[found[0]] if found else None

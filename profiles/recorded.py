@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+
+TYPE_CHECKING = False  # importing typing takes 2 ms, and programs wait for this module
+if TYPE_CHECKING:
+    from pathlib import Path
 
 EXEC_VARIABLE = "TRTC_EXEC"
 """Of the environment: settings as JSON text."""
@@ -20,4 +23,6 @@ def samples_folder(record: str | os.PathLike[str], file_sha256: str) -> Path:
         record: path of the record.
         file_sha256: digest of the model file.
     """
+    from pathlib import Path
+
     return Path(f"{os.fspath(record)}.samples") / file_sha256[:FOLDER_DIGITS]

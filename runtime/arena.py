@@ -14,47 +14,14 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from trtc.engines.free_list import FreeList
+from trtc.engines.chunks import CHUNK_BYTES, Chunk, Chunks
 from trtc.engines.memory import PAGE_BYTES, address_of, map_host_memory
 from trtc.runtime.errors import MemoryBudgetError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-CHUNK_BYTES = 2 * 2**20
-"""Small reservations share chunks of this size, which is that of a huge page."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArenaStats:
-    """What the arena holds, in bytes.
-
-    Attributes:
-        reserved_bytes: mapped from the system (address space; pages become resident when first written).
-        in_use_bytes: handed out and not given back.
-        peak_bytes: the most that was ever in use together.
-        largest_free_bytes: the largest reservation that needs no new chunk.
-        fragmentation: share of the free bytes that lie outside of the largest free span, 0..1.
-        allocations: reservations so far; after warm-up this number must not grow.
-        chunks: mappings that are held.
-    """
-
-    reserved_bytes: int
-    in_use_bytes: int
-    peak_bytes: int
-    largest_free_bytes: int
-    fragmentation: float
-    allocations: int
-    chunks: int
-
-
-@dataclass(slots=True, eq=False)
-class _Chunk:
-    memory: Any
-    address: int
-    size_bytes: int
-    free: FreeList
-    mapped_by: Callable[[int], Any]
+    from trtc.engines.chunks import ArenaStats
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -70,11 +37,11 @@ class Block:
     buffer: memoryview
     address: int
     size_bytes: int
-    _chunk: _Chunk
+    _chunk: Chunk
     _offset: int
 
 
-NO_BLOCK = Block(memoryview(bytearray()), 0, 0, _Chunk(b"", 0, 0, FreeList(0), map_host_memory), 0)
+NO_BLOCK = Block(memoryview(bytearray()), 0, 0, Chunk(b"", 0, 0), 0)
 """What a slot has that gave its memory back."""
 
 
@@ -89,10 +56,7 @@ class Arena:
     def __init__(self, max_bytes: int | None = None) -> None:
         self.max_bytes = max_bytes
         self._lock = Lock()
-        self._chunks: list[_Chunk] = []
-        self._in_use = 0
-        self._peak = 0
-        self._allocations = 0
+        self._chunks = Chunks()
         self._returned: deque[Block] = deque()
 
     def reserve(self, size_bytes: int, map_memory: Callable[[int], Any] = map_host_memory) -> Block:
@@ -112,10 +76,7 @@ class Arena:
         size = max(1, -(-size_bytes // PAGE_BYTES)) * PAGE_BYTES
         with self._lock:
             self._drain()
-            chunk, offset = self._take(size, map_memory) or self._grow(size, map_memory)
-            self._in_use += size
-            self._peak = max(self._peak, self._in_use)
-            self._allocations += 1
+            chunk, offset = self._chunks.take(size, map_memory) or self._grow(size, map_memory)
         return Block(memoryview(chunk.memory)[offset : offset + size], chunk.address + offset, size, chunk, offset)
 
     def release(self, block: Block) -> None:
@@ -154,34 +115,17 @@ class Arena:
         """Figures of this moment."""
         with self._lock:
             self._drain()
-            free = sum(c.free.free_bytes for c in self._chunks)
-            largest = max((c.free.largest_bytes for c in self._chunks), default=0)
-            return ArenaStats(
-                reserved_bytes=sum(c.size_bytes for c in self._chunks),
-                in_use_bytes=self._in_use,
-                peak_bytes=self._peak,
-                largest_free_bytes=largest,
-                fragmentation=1 - largest / free if free else 0.0,
-                allocations=self._allocations,
-                chunks=len(self._chunks),
-            )
+            return self._chunks.stats
 
-    def _take(self, size: int, map_memory: Callable[[int], Any]) -> tuple[_Chunk, int] | None:
-        for chunk in self._chunks:
-            offset = chunk.free.take(size) if chunk.mapped_by == map_memory else None
-            if offset is not None:
-                return chunk, offset
-        return None
-
-    def _grow(self, size: int, map_memory: Callable[[int], Any]) -> tuple[_Chunk, int]:
+    def _grow(self, size: int, map_memory: Callable[[int], Any]) -> tuple[Chunk, int]:
         size_bytes = max(size, CHUNK_BYTES)
-        held = sum(c.size_bytes for c in self._chunks)
+        held = self._chunks.reserved_bytes
         if self.max_bytes is not None and held + size_bytes > self.max_bytes:
             size_bytes = size
         if self.max_bytes is not None and held + size_bytes > self.max_bytes:
             raise MemoryBudgetError(
                 f"{size} bytes are needed, but {held} of the budget of {self.max_bytes} bytes are mapped "
-                f"({self._in_use} in use); raise --max-memory, lower the number of slots, "
+                f"({self._chunks.in_use_bytes} in use); raise --max-memory, lower the number of slots, "
                 "or rebuild with smaller profiles"
             )
         try:
@@ -193,12 +137,7 @@ class Arena:
         if size_bytes > CHUNK_BYTES and isinstance(memory, mmap.mmap) and hasattr(mmap, "MADV_HUGEPAGE"):
             with suppress(OSError):  # `trtc doctor` says what to change; small pages are slower, not wrong
                 memory.madvise(mmap.MADV_HUGEPAGE)
-        chunk = _Chunk(memory, address_of(memory), len(memory), FreeList(len(memory)), map_memory)
-        self._chunks.append(chunk)
-        offset = chunk.free.take(size)
-        if offset is None:
-            raise MemoryBudgetError(f"a chunk of {size_bytes} bytes does not hold {size}; report this")
-        return chunk, offset
+        return self._chunks.add(Chunk(memory, address_of(memory), len(memory), map_memory), size)
 
     def _drain(self) -> None:
         """Take back the blocks whose last view died."""
@@ -206,10 +145,8 @@ class Arena:
             self._give(self._returned.popleft())
 
     def _give(self, block: Block) -> None:
-        block._chunk.free.give(block._offset, block.size_bytes)  # noqa: SLF001 (the arena owns its blocks)
-        self._in_use -= block.size_bytes
         # A chunk without blocks is let go; its mapping ends with the last array over it.
-        self._chunks = [c for c in self._chunks if c.free.free_bytes < c.size_bytes]
+        self._chunks.give(block._chunk, block._offset, block.size_bytes)  # noqa: SLF001 (the arena owns its blocks)
 
 
 @cache

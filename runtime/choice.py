@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtc.engines.gpu import choose_gpu
+from trtc.engines.value import Value
 from trtc.profiles import HostError, UsageError, unknown_name
 from trtc.runtime.verdicts import CPU, Accelerators, Verdict, judge, this_machine
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 AUTO = "auto"
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Value, frozen=True):
     """What a caller asked for.
 
     Attributes:
@@ -33,8 +32,7 @@ class Wish:
     allow_plugins: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Value, frozen=True):
     """What is loaded.
 
     Attributes:

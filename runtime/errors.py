@@ -33,3 +33,7 @@ class KeptViewWarning(RuntimeWarning):
 
 class LostLeaseWarning(ResourceWarning):
     """A lease was dropped without being returned; it was reclaimed."""
+
+
+class TrafficWarning(RuntimeWarning):
+    """Traffic could not be recorded; requests are served all the same."""

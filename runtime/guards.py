@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from trtc.engines.value import Value
 
 if TYPE_CHECKING:
     from trtc.engines.manifest import Manifest
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Value, frozen=True):
     """The values of one input for which padding was shown to be neutral."""
 
     name: str

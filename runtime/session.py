@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from trtc.engines.value import Value
 from trtc.profiles import RequestError, UsageError, sizes_text, unknown_name
 from trtc.runtime.borrow import Borrow
 from trtc.runtime.core import Core
-from trtc.runtime.device_borrow import DeviceBorrow
 from trtc.runtime.fit import pick_profile
 from trtc.runtime.hot_path import fast_run
 from trtc.runtime.routes import RouteMaker
-from trtc.runtime.traffic_log import TrafficLog, recorded
 
 if TYPE_CHECKING:
     import os
@@ -24,18 +22,19 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from trtc.engines.chunks import ArenaStats
     from trtc.engines.device_stats import DeviceStats
     from trtc.engines.manifest import EngineRecord, Execution, Manifest
     from trtc.engines.protocol import DeviceEngine, Engine
     from trtc.engines.signature import Signature
-    from trtc.runtime.arena import Arena, ArenaStats
+    from trtc.runtime.arena import Arena
     from trtc.runtime.cancel import CancelToken
     from trtc.runtime.trace import Trace
+    from trtc.runtime.traffic_log import TrafficLog
     from trtc.runtime.verdicts import Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class SessionStats:
+class SessionStats(Value, frozen=True):
     """Figures of this moment.
 
     Attributes:
@@ -64,8 +63,7 @@ class SessionStats:
     device: DeviceStats | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Value, frozen=True):
     """Why a session runs as it does.
 
     Attributes:
@@ -95,8 +93,7 @@ class Explanation:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Value, frozen=True):
     """What ``load`` hands to a session."""
 
     path: str
@@ -211,6 +208,8 @@ class Session:
                     f"device=True, but engine {self._loaded.record.name} of this session computes on no device of its "
                     "own; leave it out, or load an engine for TensorRT"
                 )
+            from trtc.runtime.device_borrow import DeviceBorrow
+
             borrow = DeviceBorrow(core, feeds, outputs, timeout_s, self._warn_once)
             return borrow.on(cast("DeviceEngine", engine))
         return Borrow(core, feeds, outputs, timeout_s, self._warn_once)
@@ -252,12 +251,14 @@ class Session:
             HostError: when the file cannot be written. Later failures are a ``TrafficWarning``; requests go on.
             SessionClosedError: after ``close``, or in a forked child.
         """
+        from trtc.runtime.traffic_log import TrafficLog  # few programs record, and all wait for imports
+
         self._core.pool.check_open()
         log = None if path is None else TrafficLog(path, self.signature)
         with self._closing:
             self._traffic_end()
             self._traffic = log
-            self._run = self._fast if log is None else recorded(log, self._fast)
+            self._run = self._fast if log is None else log.recorded(self._fast)
             # A session that is dropped without `close`, and one that is open when the program ends, write as well.
             self._traffic_end = weakref.finalize(self, _nothing if log is None else log.flush)
 
@@ -352,7 +353,7 @@ class Session:
     def _careful_only(self) -> None:
         log = self._traffic
         self._fast = self._core.run
-        self._run = self._fast if log is None else recorded(log, self._fast)
+        self._run = self._fast if log is None else log.recorded(self._fast)
 
     def _warn_once(self, message: str, category: type[Warning]) -> None:
         if not self._warned:

@@ -18,6 +18,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from trtc.profiles import HostError, UsageError
+from trtc.runtime.errors import TrafficWarning
 from trtc.runtime.whole_lines import cut_to_whole_lines, locked, write_all
 
 if TYPE_CHECKING:
@@ -37,10 +38,6 @@ MERGE_BYTES = 2**20
 """A file that has grown by this much is rewritten with one line for each size."""
 MAX_FILE_BYTES = 64 * 2**20
 """A merged file larger than this takes nothing more: nobody serves that many different sizes."""
-
-
-class TrafficWarning(RuntimeWarning):
-    """Traffic could not be recorded; requests are served all the same."""
 
 
 class TrafficLog:
@@ -168,6 +165,16 @@ class TrafficLog:
                     return None
         return tuple(sorted(sizes.items())) if all(sizes.values()) else None
 
+    def recorded(self, run: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
+        """Return ``run`` with every request counted first."""
+        note = self.note
+
+        def run_and_note(feeds: Any) -> dict[str, np.ndarray]:
+            note(feeds)
+            return run(feeds)
+
+        return run_and_note
+
     def _append(self, text: str) -> None:
         """Append whole lines under the file's lock; cut off what a killed writer left of a line first."""
         with locked(self.path) as fd:
@@ -186,17 +193,6 @@ class TrafficLog:
         if not self._warned:
             self._warned = True
             warnings.warn(message, TrafficWarning, stacklevel=2)
-
-
-def recorded(log: TrafficLog, run: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
-    """Return ``run`` with every request counted first."""
-    note = log.note
-
-    def run_and_note(feeds: Any) -> dict[str, np.ndarray]:
-        note(feeds)
-        return run(feeds)
-
-    return run_and_note
 
 
 def _telling_inputs(signature: Signature) -> tuple[TensorSpec, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,8 +72,9 @@ def _as_other(spec: TensorSpec, value: Any) -> Any:
 
 
 def _to_array(where: str, value: Any, want: np.dtype[Any]) -> np.ndarray:
-    if isinstance(value, np.ma.MaskedArray):
-        if np.ma.is_masked(value):
+    masked = sys.modules.get("numpy.ma")  # where nobody imported it, there is no masked array
+    if masked is not None and isinstance(value, masked.MaskedArray):
+        if masked.is_masked(value):
             raise RequestError(f"{where}: a masked array with masked items; fill them with .filled(value)")
         return np.asarray(value)
     if isinstance(value, np.ndarray | np.generic):

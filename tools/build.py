@@ -12,6 +12,7 @@ import click
 from trtc.engines.manifest_file import MANIFEST, WRITER_LOCK, read_manifest
 from trtc.profiles import HostError, TrtcError, UsageError
 from trtc.tools.claims import claim_text
+from trtc.tools.durations import seconds_text
 from trtc.tools.output import (
     Progress,
     counted,
@@ -21,7 +22,6 @@ from trtc.tools.output import (
     print_signature,
     print_table,
     print_text,
-    seconds_text,
     size_text,
 )
 from trtc.tools.planned import planned_texts

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 import traceback
 from importlib import import_module
@@ -16,6 +15,7 @@ import click
 from trtc.profiles import HostError, TrtcError, unknown_name
 from trtc.tools.extras import missing_library
 from trtc.tools.printable import printable
+from trtc.tools.stopping import INTERRUPTED, INTERRUPTED_TEXT, Stops
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,10 +40,8 @@ NOT_YET = frozenset(["serve"])
 ENVIRONMENT = 4
 INTERNAL = 70
 """``EX_SOFTWARE`` of sysexits.h: a fault of ours, not of what the user gave."""
-INTERRUPTED = 130
-"""What shells report for a command that SIGINT stopped; likewise below for SIGPIPE and SIGTERM."""
 PIPE_CLOSED = 141
-TERMINATED = 143
+"""What shells report for a command that SIGPIPE stopped."""
 
 
 class PipeClosedError(Exception):
@@ -122,30 +120,19 @@ def run_command(what: click.Command, name: str) -> NoReturn:
     """Run a command under a name, and exit as ``main`` says."""
     if sys.stdout is None:  # refused before work: the next file that is opened would take its place
         sys.exit(conclude(HostError("standard output is closed; give it a place to go, such as >/dev/null")))
-    received: list[int] = []
-
-    def stop(number: int, _frame: object) -> NoReturn:
-        """Leave by an exception, so that temporary folders are removed."""
-        received.append(number)
-        raise _stopped_by(number)
-
-    signal.signal(signal.SIGTERM, stop)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored, as under nohup
-        signal.signal(signal.SIGINT, stop)
-    try:
-        with closed_pipes_told():
-            result: Any = what.main(prog_name=name, standalone_mode=False)
-        sys.stdout.flush()
-        code = result if isinstance(result, int) else 0
-    except BaseException as error:  # noqa: BLE001 (a user never sees a traceback that was not asked for)
-        # A native module that is being imported turns what a signal raises into an ImportError of its own.
-        hidden = bool(received) and isinstance(error, Exception) and not isinstance(error, PipeClosedError)
-        code = conclude(_stopped_by(received[0]) if hidden else error)
+    with Stops() as stops:
+        try:
+            with closed_pipes_told():
+                result: Any = what.main(prog_name=name, standalone_mode=False)
+            sys.stdout.flush()
+            code = result if isinstance(result, int) else 0
+            stops.settled = True
+        except BaseException as error:  # noqa: BLE001 (a user never sees a traceback that was not asked for)
+            # A native module that is being imported turns what a signal raises into an ImportError of its own.
+            hidden = stops.raised and isinstance(error, Exception) and not isinstance(error, PipeClosedError)
+            code = conclude(stops.raised[0] if hidden else error)
+            stops.settled = True
     sys.exit(code)
-
-
-def _stopped_by(number: int) -> BaseException:
-    return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(TERMINATED)
 
 
 def conclude(error: BaseException) -> int:
@@ -165,7 +152,7 @@ def conclude(error: BaseException) -> int:
         click.echo(printable(f"trtc: error: {click_text(error)}"), err=True)
         return error.exit_code
     if isinstance(error, click.Abort | KeyboardInterrupt):
-        click.echo("trtc: interrupted; nothing half-written was left", err=True)
+        click.echo(INTERRUPTED_TEXT, err=True)
         return INTERRUPTED
     if os.environ.get("TRTC_DEBUG"):
         traceback.print_exception(error)

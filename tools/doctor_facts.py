@@ -9,6 +9,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from trtc.engines.cachedir import CACHE_VARIABLE, cache_dir, cache_fault
 from trtc.engines.cgroup import ROOT
 from trtc.engines.host import this_host, thread_limits
@@ -48,7 +50,7 @@ def size_text(size_bytes: int) -> str:
 def host_section(root: Path = ROOT) -> Section:
     """Processor, the features that matter, and how many threads may run and why."""
     host, limits = this_host(), thread_limits(root)
-    threads = {"usable": limits.usable, "reason": limits.reason, **dataclasses.asdict(limits)}
+    threads = {"usable": limits.usable, "reason": limits.reason, **msgspec.structs.asdict(limits)}
     kernel = platform.release()
     of_machine = "" if limits.usable == limits.machine else f"; the machine has {limits.machine}"
     return Section(

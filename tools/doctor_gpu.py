@@ -7,6 +7,8 @@ import shutil
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from trtc.engines.cgroup import ROOT
 from trtc.engines.gpu import GpuSurvey, survey_gpus
 from trtc.engines.nvml import open_nvml
@@ -80,7 +82,11 @@ def gpu_section(
         "driver": found.driver,
         "visible": visible,
         "gpus": found.gpus,
-        "cuda": {"gpus": [asdict(gpu) for gpu in seen.gpus], "reason": seen.reason, "faulty": seen.faulty},
+        "cuda": {
+            "gpus": [msgspec.structs.asdict(gpu) for gpu in seen.gpus],
+            "reason": seen.reason,
+            "faulty": seen.faulty,
+        },
         "libraries": libraries,
     }
     return Section(facts, tuple(lines), tuple(hints))

@@ -3,49 +3,66 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import os
+import sys
 
 from trtc.profiles import UsageError
-from trtc.tools.output import print_text, seconds_text
+from trtc.tools.durations import seconds_text
+from trtc.tools.printable import printable
 
+TYPE_CHECKING = False  # importing typing takes 2 ms
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    Before = Mapping[str, Mapping[str, float]]
+    """Mean seconds of a call before, by the digest of its model and the shapes of its inputs."""
 
 
-def read_report(path: Path) -> list[dict[str, Any]]:
+def read_report(path: str) -> list[dict[str, Any]]:
     """Read the entries that the program's processes wrote; a line that one was killed at is left out."""
     return list(_entries(path))
 
 
-def read_before(path: Path) -> dict[str, float]:
-    """Read mean seconds of a call, by the digest of its model, from a record of plain runs.
+def read_before(path: str) -> Before:
+    """Read what calls took from a record of plain runs.
 
     Raises:
         UsageError: when there is no such record.
     """
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise UsageError(f"{path}: no such file; give the record that trtc exec --record wrote")
-    sums: dict[str, list[float]] = {}
-    for entry in _entries(path):
-        if isinstance(entry.get("model"), str) and "inputs" in entry:
-            total = sums.setdefault(entry["model"], [0, 0.0])
-            total[0] += _number(entry, "count")
-            total[1] += _number(entry, "seconds")
-    if not sums:
+    found = before_of(_entries(path))
+    if not found:
         raise UsageError(f"{path}: holds no calls; give the record that trtc exec --record wrote")
-    return {model: seconds / count for model, (count, seconds) in sums.items() if count}
+    return found
+
+
+def before_of(entries: Iterable[Mapping[str, Any]]) -> Before:
+    """Sum up mean seconds of a call, by the digest of its model and the shapes of its inputs."""
+    sums: dict[str, dict[str, tuple[float, float]]] = {}
+    for entry in entries:
+        if isinstance(entry.get("model"), str) and "inputs" in entry:
+            shapes = sums.setdefault(entry["model"], {})
+            calls, taken_s = shapes.get(key := _key(entry["inputs"]), (0.0, 0.0))
+            timed = _number(entry, "timed" if "timed" in entry else "count")
+            shapes[key] = calls + timed, taken_s + _number(entry, "seconds")
+    means = {
+        model: {key: taken_s / calls for key, (calls, taken_s) in shapes.items() if calls}
+        for model, shapes in sums.items()
+    }
+    return {model: shapes for model, shapes in means.items() if shapes}
 
 
 def summary_fields(
-    entries: Sequence[Mapping[str, Any]], bundles: Sequence[Mapping[str, str]], before: Mapping[str, float]
+    entries: Sequence[Mapping[str, Any]], bundles: Sequence[Mapping[str, str]], before: Before
 ) -> dict[str, Any]:
     """Join what all processes wrote.
 
     Args:
         entries: of the report.
         bundles: that were given.
-        before: mean seconds of a call before, by model.
+        before: mean seconds of a call before, by model and shapes.
 
     Returns:
         ``processes``, ``models``, ``unused_bundles`` and ``notes``, ready for JSON.
@@ -59,10 +76,11 @@ def summary_fields(
             notes.append(note)
         if isinstance(digest := entry.get("model"), str):
             _join(models.setdefault(digest, _empty(digest, entry)), entry)
-    for digest, model in models.items():
-        model["sizes"] = len(model.pop("shapes"))
+    for model in models.values():
+        shapes = model.pop("shapes")
+        model["sizes"] = len(shapes)
         model["mean_s"] = model["seconds"] / model["calls"] if model["calls"] else None
-        model["before_s"] = before.get(digest)
+        model.update(_compared(shapes, before.get(model["model"], {})))
     used = {path for model in models.values() for path in model["bundles"]}
     return {
         "processes": processes,
@@ -73,9 +91,15 @@ def summary_fields(
 
 
 def show_summary(fields: Mapping[str, Any]) -> None:
-    """Print the summary to standard error."""
-    for line in _lines(fields):
-        print_text(f"trtc: {line}", err=True)
+    """Print the summary to standard error: wrapped at a terminal, which takes its time to import, else as it is."""
+    lines = [f"trtc: {line}" for line in _lines(fields)]
+    if sys.stderr.isatty():
+        from trtc.tools.output import print_text
+
+        for line in lines:
+            print_text(line, err=True)
+    else:
+        sys.stderr.writelines(f"{printable(line)}\n" for line in lines)
 
 
 def _lines(fields: Mapping[str, Any]) -> Iterator[str]:
@@ -91,7 +115,7 @@ def _lines(fields: Mapping[str, Any]) -> Iterator[str]:
         if model["mean_s"] is not None:
             line += f", {seconds_text(model['mean_s'])} each"
             if model["before_s"]:
-                line += f", {seconds_text(model['before_s'])} before ({model['mean_s'] / model['before_s']:.2f} x)"
+                line += _before_text(model)
         yield line
         for item in model["through"]:
             yield f"  {item['count']} x {item['method']} by ONNX Runtime: {item['reason']}"
@@ -104,7 +128,7 @@ def _lines(fields: Mapping[str, Any]) -> Iterator[str]:
 def _empty(digest: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "model": digest, "name": str(entry.get("name", "")), "bundles": [], "sessions": 0, "open_s": 0.0, "calls": 0,
-        "seconds": 0.0, "shapes": set(), "lost": 0, "through": [],
+        "seconds": 0.0, "shapes": {}, "lost": 0, "through": [],
     }  # fmt: skip
 
 
@@ -117,7 +141,8 @@ def _join(model: dict[str, Any], entry: Mapping[str, Any]) -> None:
     elif "inputs" in entry:
         model["calls"] += int(_number(entry, "count"))
         model["seconds"] += _number(entry, "seconds")
-        model["shapes"].add(json.dumps(entry["inputs"], sort_keys=True))
+        calls, taken_s = model["shapes"].get(key := _key(entry["inputs"]), (0, 0.0))
+        model["shapes"][key] = calls + int(_number(entry, "count")), taken_s + _number(entry, "seconds")
     elif "method" in entry:
         same = [i for i in model["through"] if (i["method"], i["reason"]) == (entry["method"], entry["reason"])]
         if same:
@@ -128,13 +153,40 @@ def _join(model: dict[str, Any], entry: Mapping[str, Any]) -> None:
         model["lost"] += int(_number(entry, "lost"))
 
 
+def _compared(shapes: Mapping[str, tuple[int, float]], before: Mapping[str, float]) -> dict[str, Any]:
+    """Compare calls with calls of equal shapes: a mean over other sizes would be a mean of other work."""
+    both = {key: found for key, found in shapes.items() if key in before}
+    calls = sum(count for count, _ in both.values())
+    if not calls:
+        return {"compared_calls": 0, "compared_s": None, "before_s": None}
+    return {
+        "compared_calls": calls,
+        "compared_s": sum(taken_s for _, taken_s in both.values()) / calls,
+        "before_s": sum(count * before[key] for key, (count, _) in both.items()) / calls,
+    }
+
+
+def _before_text(model: Mapping[str, Any]) -> str:
+    ratio = f"{model['compared_s'] / model['before_s']:.2f} x"
+    if model["compared_calls"] == model["calls"]:
+        return f", {seconds_text(model['before_s'])} before ({ratio})"
+    return (
+        f"; {model['compared_calls']} of them have sizes that were recorded before: "
+        f"{seconds_text(model['compared_s'])} each, {seconds_text(model['before_s'])} before ({ratio})"
+    )
+
+
+def _key(inputs: Any) -> str:
+    return json.dumps(inputs, sort_keys=True)
+
+
 def _number(entry: Mapping[str, Any], key: str) -> float:
     value = entry.get(key)
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _entries(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open("rb") as file:
+def _entries(path: str) -> Iterator[dict[str, Any]]:
+    with open(path, "rb") as file:
         for line in file:
             try:
                 entry = json.loads(line)

@@ -14,6 +14,7 @@ from trtc.profiles import HostError
 from trtc.runtime.choice import choose
 from trtc.runtime.verdicts import judge, needed_device_bytes
 from trtc.tools.claims import claim_text, rule_text
+from trtc.tools.durations import seconds_text
 from trtc.tools.output import (
     print_command,
     print_facts,
@@ -21,7 +22,6 @@ from trtc.tools.output import (
     print_signature,
     print_table,
     print_text,
-    seconds_text,
     size_text,
 )
 from trtc.tools.planned import planned_texts

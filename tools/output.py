@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from trtc.tools.durations import seconds_text
 from trtc.tools.printable import printable, printable_json
 
 if TYPE_CHECKING:
@@ -131,13 +132,6 @@ def size_text(size_bytes: int) -> str:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.1f} GiB"
-
-
-def seconds_text(seconds: float) -> str:
-    """Write a duration for people."""
-    if seconds < 1e-3:  # noqa: PLR2004 (microseconds below a millisecond)
-        return f"{seconds * 1e6:.1f} us"
-    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
 class Progress:

@@ -11,7 +11,8 @@ from trtc.profiles.cost_fit import measured_cost
 from trtc.profiles.evaluation import Evaluation, evaluate_ladder
 from trtc.profiles.plan_values import PlanRequest
 from trtc.profiles.planner import plan_ladder
-from trtc.tools.output import counted, print_table, print_text, seconds_text
+from trtc.tools.durations import seconds_text
+from trtc.tools.output import counted, print_table, print_text
 from trtc.tools.plan_view import traffic_fields
 
 if TYPE_CHECKING:

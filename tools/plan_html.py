@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from trtc.tools.output import counted, seconds_text
+from trtc.tools.durations import seconds_text
+from trtc.tools.output import counted
 from trtc.tools.plan_pictures import pictures
 from trtc.tools.planned import cost_text
 from trtc.tools.printable import printable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trtc.tools.output import seconds_text
+from trtc.tools.durations import seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

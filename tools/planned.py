@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trtc.tools.output import counted, seconds_text
+from trtc.tools.durations import seconds_text
+from trtc.tools.output import counted
 
 if TYPE_CHECKING:
     from trtc.engines.manifest import CostRecord, Manifest, PlanRecord

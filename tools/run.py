@@ -16,9 +16,10 @@ from trtc.engines.array_files import write_npz
 from trtc.engines.errors import EngineError
 from trtc.profiles import RequestError, UsageError, sizes_text
 from trtc.profiles.grammar import ShapeOptions, trtexec_options
+from trtc.tools.durations import seconds_text
 from trtc.tools.generated import described, generate, value_domains
 from trtc.tools.inputs import read_inputs, requested_sizes, require_sizes, shown_sizes
-from trtc.tools.output import print_json, print_line, print_note, print_table, seconds_text
+from trtc.tools.output import print_json, print_line, print_note, print_table
 from trtc.tools.quantities import MemorySize
 from trtc.tools.shape_options import ArgumentOrder, arguments_of
 

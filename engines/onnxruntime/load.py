@@ -7,7 +7,6 @@ a call, and with it the session of ONNX Runtime, goes when the bundle is closed 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from trtc.engines.onnxruntime.errors import ORT_ERRORS, engine_error
 from trtc.engines.onnxruntime.providers import wanted_provider
 from trtc.engines.onnxruntime.raw import element_number, foreign_types, run_raw
 from trtc.engines.protocol import HOST_TRAITS
+from trtc.engines.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from trtc.engines.protocol import LateOutputs, Slot
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Value, frozen=True):
     """A session, and what its calls need to know of it.
 
     Attributes:

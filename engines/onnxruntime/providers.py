@@ -5,10 +5,10 @@ Names and options are those of onnxruntime-gpu 1.31 (its libraries hold them; Py
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtc.engines.errors import EngineError
+from trtc.engines.value import Value
 from trtc.profiles import UsageError, dim_value
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ _TENSORRT_OPTIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class GpuSetting:
+class GpuSetting(Value, frozen=True):
     """How the providers of one engine are set up.
 
     Attributes:

@@ -7,37 +7,16 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from trtc.engines.free_list import FreeList
+from trtc.engines.chunks import CHUNK_BYTES, Chunk, Chunks
 from trtc.profiles import HostError, TrtcError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trtc.engines.chunks import ArenaStats
+
 ALIGNMENT_BYTES = 256
 """TensorRT wants tensors and scratch aligned to this (``IExecutionContext.set_device_memory``)."""
-CHUNK_BYTES = 2 * 2**20
-"""Small reservations share chunks of this size, the granularity of the driver."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArenaFigures:
-    """What the arena holds, in bytes; the names are those of ``DeviceStats``."""
-
-    reserved_bytes: int
-    in_use_bytes: int
-    peak_bytes: int
-    largest_free_bytes: int
-    fragmentation: float
-    allocations: int
-    driver_allocations: int
-
-
-@dataclass(slots=True, eq=False)
-class _Chunk:
-    buffer: Any
-    address: int
-    size_bytes: int
-    free: FreeList
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +25,7 @@ class DeviceBlock:
 
     address: int
     size_bytes: int
-    _chunk: _Chunk
+    _chunk: Chunk
     _offset: int
 
 
@@ -62,11 +41,7 @@ class DeviceArena:
         self._allocate = allocate
         self._device = device
         self._lock = Lock()
-        self._chunks: list[_Chunk] = []
-        self._in_use = 0
-        self._peak = 0
-        self._allocations = 0
-        self._driver_allocations = 0
+        self._chunks = Chunks()
         self._returned: deque[DeviceBlock] = deque()
 
     def reserve(self, size_bytes: int) -> DeviceBlock:
@@ -78,10 +53,7 @@ class DeviceArena:
         size = max(1, -(-size_bytes // ALIGNMENT_BYTES)) * ALIGNMENT_BYTES
         with self._lock:
             self._drain()
-            chunk, offset = self._take(size) or self._grow(size)
-            self._in_use += size
-            self._peak = max(self._peak, self._in_use)
-            self._allocations += 1
+            chunk, offset = self._chunks.take(size) or self._grow(size)
         return DeviceBlock(chunk.address + offset, size, chunk, offset)
 
     def release(self, block: DeviceBlock) -> None:
@@ -97,54 +69,30 @@ class DeviceArena:
                 self._lock.release()
 
     @property
-    def figures(self) -> ArenaFigures:
+    def figures(self) -> ArenaStats:
         """Figures of this moment."""
         with self._lock:
             self._drain()
-            free = sum(c.free.free_bytes for c in self._chunks)
-            largest = max((c.free.largest_bytes for c in self._chunks), default=0)
-            return ArenaFigures(
-                reserved_bytes=sum(c.size_bytes for c in self._chunks),
-                in_use_bytes=self._in_use,
-                peak_bytes=self._peak,
-                largest_free_bytes=largest,
-                fragmentation=1 - largest / free if free else 0.0,
-                allocations=self._allocations,
-                driver_allocations=self._driver_allocations,
-            )
+            return self._chunks.stats
 
-    def _take(self, size: int) -> tuple[_Chunk, int] | None:
-        for chunk in self._chunks:
-            offset = chunk.free.take(size)
-            if offset is not None:
-                return chunk, offset
-        return None
-
-    def _grow(self, size: int) -> tuple[_Chunk, int]:
+    def _grow(self, size: int) -> tuple[Chunk, int]:
         size_bytes = max(size, CHUNK_BYTES)
         try:
             buffer = self._allocate(size_bytes)
         except TrtcError:
             raise
         except Exception as error:
-            held = sum(c.size_bytes for c in self._chunks)
+            held, in_use = self._chunks.reserved_bytes, self._chunks.in_use_bytes
             raise HostError(
-                f"{self._device} refuses {size_bytes} bytes ({error}); trtc holds {held} there, {self._in_use} in use: "
+                f"{self._device} refuses {size_bytes} bytes ({error}); trtc holds {held} there, {in_use} in use: "
                 "load with fewer slots, close other sessions or programs on that device, or build smaller profiles"
             ) from error
-        chunk = _Chunk(buffer, int(buffer.handle), size_bytes, FreeList(size_bytes))
-        chunk.free.take(size)
-        self._chunks.append(chunk)
-        self._driver_allocations += 1
-        return chunk, 0
+        return self._chunks.add(Chunk(buffer, int(buffer.handle), size_bytes), size)
 
     def _drain(self) -> None:
         """Take back what was released; a chunk without blocks goes back to the driver."""
         while self._returned:
             block = self._returned.popleft()
             chunk = block._chunk  # noqa: SLF001 (the arena owns its blocks)
-            chunk.free.give(block._offset, block.size_bytes)  # noqa: SLF001
-            self._in_use -= block.size_bytes
-            if chunk.free.free_bytes == chunk.size_bytes:
-                self._chunks.remove(chunk)
-                chunk.buffer.close()
+            if self._chunks.give(chunk, block._offset, block.size_bytes):  # noqa: SLF001
+                chunk.memory.close()

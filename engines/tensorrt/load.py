@@ -114,7 +114,7 @@ class TensorRTEngine:
             largest_free_bytes=figures.largest_free_bytes,
             fragmentation=figures.fragmentation,
             allocations=figures.allocations,
-            driver_allocations=figures.driver_allocations,
+            driver_allocations=figures.chunks_made,
             pool=opened.pool.stats,
             lanes=len(self._lanes.all),
             contexts=opened.counters.contexts,

@@ -47,6 +47,7 @@ class ModelCounts:
 
     Attributes:
         due_s: when that is, on the clock of ``time.perf_counter``.
+        served: whether a bundle ever stood in: then seconds are no figures of ONNX Runtime.
     """
 
     def __init__(self, digest: str, name: str, sampler: Sampler | None, write: Callable[[], None]) -> None:
@@ -54,6 +55,7 @@ class ModelCounts:
         self.name = name
         self.due_s = 0.0
         self.sampler = sampler
+        self.served = False
         self._write = write
         self.forget()
 
@@ -118,6 +120,7 @@ class ModelCounts:
     def opened(self, seconds: float, bundle: str) -> None:
         """Note a session that was opened; ``bundle`` is empty for one of ONNX Runtime itself."""
         with self._lock:
+            self.served = self.served or bool(bundle)
             self._opened.append((seconds, bundle))
 
     def drain(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
+
+from trtc.engines.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -31,8 +32,7 @@ _UNREADABLE_OPTIONS: WeakSet[Any] = WeakSet()
 """Objects that one of them was called on; what watches them belongs to the process."""
 
 
-@dataclass(frozen=True, slots=True)
-class Demands:
+class Demands(Value, frozen=True):
     """What a bundle has to keep.
 
     Attributes:

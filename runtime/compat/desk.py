@@ -14,9 +14,9 @@ from trtc.profiles.recorded import samples_folder
 from trtc.runtime.compat.counts import ModelCounts
 from trtc.runtime.compat.digest import file_digest_of
 from trtc.runtime.compat.journal import Record, Report
-from trtc.runtime.compat.samples import Sampler
 
 if TYPE_CHECKING:
+    from trtc.runtime.compat.samples import Sampler
     from trtc.runtime.compat.settings import Settings
 
 FLUSH_S = 2.0
@@ -62,10 +62,7 @@ class Desk:
         with self._lock:
             known = self._models.get(digest)
             if known is None:
-                sampler = None
-                if self._record is not None and self._settings.values:
-                    sampler = Sampler(samples_folder(self._settings.record, digest), self._settings.samples)
-                known = self._models[digest] = ModelCounts(digest, name, sampler, self.write)
+                known = self._models[digest] = ModelCounts(digest, name, self._sampler(digest), self.write)
         return known
 
     def tell(self, entry: dict[str, Any]) -> None:
@@ -86,7 +83,7 @@ class Desk:
             for model in models:
                 model.due_s = due_s
                 calls, others = model.drain()
-                record += calls
+                record += [{**entry, "seconds": 0.0, "timed": 0} for entry in calls] if model.served else calls
                 report += [{key: value for key, value in entry.items() if key != "times_s"} for entry in calls]
                 report += others
                 record += self._ranges(model)
@@ -99,6 +96,14 @@ class Desk:
                 self._report.append(report)
         finally:
             self._writing.release()
+
+    def _sampler(self, digest: str) -> Sampler | None:
+        """Make what takes feeds of a model; None where no values are recorded."""
+        if self._record is None or not self._settings.values:
+            return None
+        from trtc.runtime.compat.samples import Sampler
+
+        return Sampler(samples_folder(self._settings.record, digest), self._settings.samples)
 
     def _ranges(self, model: ModelCounts) -> list[dict[str, Any]]:
         if model.sampler is None:
@@ -131,4 +136,4 @@ class Desk:
         for model in self._models.values():
             model.forget()
             if model.sampler is not None:
-                model.sampler = Sampler(samples_folder(self._settings.record, model.digest), self._settings.samples)
+                model.sampler = self._sampler(model.digest)

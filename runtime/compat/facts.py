@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
+
+from trtc.engines.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -11,8 +14,7 @@ if TYPE_CHECKING:
     from trtc.engines.manifest import Manifest, ValueInfo
 
 
-@dataclass(frozen=True, slots=True)
-class NodeArg:
+class NodeArg(Value, frozen=True):
     """An input or output: name, type such as ``tensor(float)``, and shape of numbers, names and None."""
 
     name: str
@@ -23,11 +25,10 @@ class NodeArg:
         return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelMetadata:
+class ModelMetadata(Value, frozen=True):
     """The model's own words about itself."""
 
-    custom_metadata_map: dict[str, str] = field(default_factory=dict)
+    custom_metadata_map: dict[str, str] = msgspec.field(default_factory=dict)
     description: str = ""
     domain: str = ""
     graph_description: str = ""
@@ -36,8 +37,7 @@ class ModelMetadata:
     version: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Value, frozen=True):
     """Answers of one session.
 
     Attributes:

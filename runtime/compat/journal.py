@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +54,8 @@ class Record:
             lines = merged(stream)
         if lines is None:
             return
+        import tempfile  # takes 4 ms, and few records grow that large
+
         handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}-")
         try:
             with os.fdopen(handle, "w") as new:

@@ -2,7 +2,8 @@
 
 Two kinds, each one JSON object:
 
-- ``{"model", "name", "inputs": {name: shape}, "count", "seconds", "times_s": [...]}``: calls of equal shapes;
+- ``{"model", "name", "inputs": {name: shape}, "count", "seconds", "times_s": [...]}``: calls of equal shapes.
+  ``timed``, where it stands: how many of them the seconds are of (what a bundle answers is no time of ONNX Runtime);
 - ``{"model", "name", "ranges": {name: [low, high]}, "sampled"}``: values of the calls that were looked at.
 """
 
@@ -32,7 +33,9 @@ def merged(lines: Iterable[bytes]) -> list[str] | None:
             entry = json.loads(line)
             if "inputs" in entry:
                 key = (entry["model"], json.dumps(entry["inputs"]))
-                _join_calls(calls.setdefault(key, {**entry, "count": 0, "seconds": 0.0, "times_s": []}), entry)
+                _join_calls(
+                    calls.setdefault(key, {**_without_timed(entry), "count": 0, "seconds": 0.0, "times_s": []}), entry
+                )
             else:
                 first = {**entry, "ranges": dict(entry["ranges"]), "sampled": 0}
                 _join_ranges(ranges.setdefault(entry["model"], first), entry)
@@ -48,7 +51,13 @@ def merged(lines: Iterable[bytes]) -> list[str] | None:
     return [line_of(entry) for entry in (*calls.values(), *ranges.values())]
 
 
+def _without_timed(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key != "timed"}
+
+
 def _join_calls(joined: dict[str, Any], entry: dict[str, Any]) -> None:
+    if "timed" in entry or "timed" in joined:
+        joined["timed"] = joined.get("timed", joined["count"]) + int(entry.get("timed", entry["count"]))
     joined["count"] += int(entry["count"])
     joined["seconds"] += float(entry["seconds"])
     joined["times_s"].extend(float(moment) for moment in entry["times_s"])

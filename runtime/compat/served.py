@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from threading import local
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
     from trtc.runtime.compat.demands import Demands
     from trtc.runtime.compat.settings import KnownBundle
     from trtc.runtime.session import Session
-
-loading = local()
-"""``loading.now`` is True in a thread that opens a bundle: sessions that its engine makes are ONNX Runtime's own."""
 
 
 class Served:
@@ -93,13 +89,9 @@ def open_served(bundle: KnownBundle, model: object, file_sha256: str, demands: D
     Raises:
         TrtcError: when it cannot be opened here, or was built with other weights beside the model file.
     """
-    loading.now = True
-    try:
-        # One call at a time gets all processors, as in ONNX Runtime: how many at once a program makes is not known.
-        threads = demands.threads or this_host().threads
-        session = load(bundle.path, device="cpu", threads=threads, spinning=demands.spinning)
-    finally:
-        loading.now = False
+    # One call at a time gets all processors, as in ONNX Runtime: how many at once a program makes is not known.
+    threads = demands.threads or this_host().threads
+    session = load(bundle.path, device="cpu", threads=threads, spinning=demands.spinning)
     manifest = session.manifest
     pieces = () if manifest.original is None else manifest.original.external
     if not has_external_data(model, file_sha256, manifest.source.sha256, pieces):

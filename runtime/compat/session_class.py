@@ -18,8 +18,7 @@ from trtc.profiles import TrtcError
 from trtc.runtime.compat.demands import watch_options
 from trtc.runtime.compat.exact import InexactError
 from trtc.runtime.compat.ort_values import host_array, host_value
-from trtc.runtime.compat.served import loading
-from trtc.runtime.compat.stand_in import Asked, stand_in
+from trtc.runtime.compat.stand_in import Asked, loading, stand_in
 from trtc.runtime.errors import SessionClosedError
 
 if TYPE_CHECKING:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from threading import local
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from trtc.engines.value import Value
 from trtc.profiles import TrtcError
 from trtc.runtime.compat.demands import demands_of
 from trtc.runtime.compat.digest import bundle_for
-from trtc.runtime.compat.served import open_served
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from trtc.runtime.compat.settings import KnownBundle
 
 _OPENING = "InferenceSession"
+loading = local()
+"""``loading.now`` is True in a thread that opens a bundle: sessions that its engine makes are ONNX Runtime's own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Value, frozen=True):
     """What a program gave to the constructor of a session, and the library that it gave it to.
 
     Attributes:
@@ -49,11 +50,16 @@ def stand_in(asked: Asked, counts: ModelCounts, bundles: Collection[KnownBundle]
     if demands.refusal:
         counts.fell_through(_OPENING, demands.refusal)
         return None
+    loading.now = True
     try:
+        from trtc.runtime.compat.served import open_served  # a program that is only recorded does not wait for it
+
         served = open_served(bundle, asked.model, counts.digest, demands)
     except (TrtcError, ImportError, OSError) as error:
         counts.fell_through(_OPENING, f"the bundle cannot be opened: {error}")
         return None
+    finally:
+        loading.now = False
     # The library says what it always says about providers that are not there.
     asked.collection.check_and_normalize_provider_args(asked.providers or None, None, available)
     if counts.sampler is not None and served.facts is not None:

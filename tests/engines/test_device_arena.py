@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trtc.engines.tensorrt.device_arena import ALIGNMENT_BYTES, CHUNK_BYTES, DeviceArena
+from trtc.engines.chunks import CHUNK_BYTES
+from trtc.engines.tensorrt.device_arena import ALIGNMENT_BYTES, DeviceArena
 from trtc.engines.tensorrt.late import LateOutput
 from trtc.engines.tensorrt.size_classes import SizeClasses, size_class
 from trtc.profiles import HostError
@@ -78,7 +79,7 @@ def test_blocks_that_are_held_together_never_overlap(steps, random):
 def test_small_blocks_share_a_chunk_and_figures_say_how_it_is_used(arena, driver):
     blocks = [arena.reserve(1000) for _ in range(4)]
     assert driver.held == CHUNK_BYTES
-    assert arena.figures.driver_allocations == 1
+    assert arena.figures.chunks_made == 1
     assert arena.figures.fragmentation == 0
     arena.release(blocks[1])
     figures = arena.figures

@@ -12,11 +12,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from trtc.engines.chunks import CHUNK_BYTES
 from trtc.engines.free_list import FreeList
 from trtc.engines.memory import PAGE_BYTES
 from trtc.profiles import HostError
 from trtc.runtime import Arena, MemoryBudgetError
-from trtc.runtime.arena import CHUNK_BYTES
 
 SIZE = 64
 

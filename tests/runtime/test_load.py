@@ -6,10 +6,10 @@ import platform
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from trtc.engines.host import this_host
 from trtc.engines.manifest import Execution, Requirements

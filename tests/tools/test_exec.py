@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -379,10 +380,39 @@ def test_a_record_builds_a_bundle_that_serves_the_program(world):
     manifest = json.loads((bundle / "manifest.json").read_text())
     assert manifest["planned"]["requests"] == 1
     assert any("real sample" in evidence["samples"] for evidence in manifest["evidence"]), manifest["evidence"]
-    done = world.exec("--bundle", bundle, "--record-before", record, "--", sys.executable, path)
+    [call] = [entry for entry in entries(record) if "inputs" in entry]
+    [kept] = manifest["original"]["recorded"]
+    assert kept == {key: call[key] for key in ("inputs", "count", "seconds")}
+    for more in ((), ("--record-before", record)):
+        done = world.exec("--bundle", bundle, *more, "--", sys.executable, path)
+        assert (done.returncode, done.stdout) == (0, WANTED)
+        assert world.only["before_s"] == pytest.approx(call["seconds"] / call["count"])
+        assert world.only["compared_calls"] == world.only["calls"] == 1
+        assert " before (" in done.stderr
+
+
+def test_times_before_are_compared_for_equal_shapes_only(world):
+    record = world.folder / "traffic.jsonl"
+    digest = hashlib.sha256(world.model.read_bytes()).hexdigest()
+    known = {"model": digest, "name": "m", "inputs": {"x": [2, 3]}, "count": 4, "seconds": 2.0, "times_s": []}
+    other = {**known, "inputs": {"x": [7, 3]}, "seconds": 4000.0}
+    record.write_text(json.dumps(known) + "\n" + json.dumps(other) + "\n")
+    code = 's = ort.InferenceSession(model)\nfor v in (x, x, x[:1]): s.run(None, {"x": v})'
+    done = world.exec("--bundle", world.bundle, "--record-before", record, "--", sys.executable, world.program(code))
+    assert (world.only["calls"], world.only["compared_calls"], world.only["before_s"]) == (3, 2, 0.5)
+    assert "2 of them have sizes that were recorded before" in done.stderr
+
+
+def test_what_a_bundle_answered_is_no_time_before(world):
+    record = world.folder / "traffic.jsonl"
+    path = world.program(RUN_ONCE)
+    world.exec("--bundle", world.bundle, "--record", record, "--", sys.executable, path)
+    [call] = [entry for entry in entries(record) if "inputs" in entry]
+    assert (call["count"], call["timed"], call["seconds"]) == (1, 0, 0.0)
+    done = world.exec("--bundle", world.bundle, "--record-before", record, "--", sys.executable, path)
     assert (done.returncode, done.stdout) == (0, WANTED)
-    assert world.only["before_s"] > 0
-    assert " before (" in done.stderr
+    assert world.only["before_s"] is None
+    assert "holds no calls" in done.stderr
 
 
 def test_a_record_of_another_model_is_refused_by_a_build(world):

@@ -284,7 +284,7 @@ def test_a_plan_says_that_costs_were_unsteady(trtc, encoder, traffic, monkeypatc
         cost = measure_cost(*words)
         return replace(cost, model=replace(cost.model, held_out=HeldOut(3, 0.3, 0.9)))
 
-    monkeypatch.setattr("trtc.compiler.planning.measure_cost", far_off)
+    monkeypatch.setattr("trtc.compiler.plan_measure.measure_cost", far_off)
     words = ["--dim", "batch=1", *PADDED, "--measure-seconds", "0.2", "--json"]
     (note,) = [n for n in trtc("plan", encoder, "--traffic", traffic, *words).json["notes"] if "unsteady" in n]
     assert "30% in the middle, 90% at worst" in note

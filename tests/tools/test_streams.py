@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +35,51 @@ sys.meta_path.insert(0, Native())
 main()
 """
 """Run the command, and send it a signal while a library is imported that hides what the signal raises."""
+
+STOPPED_EARLY = """
+import signal
+class First:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, First())
+"""
+"""Send SIGINT while the first library of the command is imported."""
+STOPPED_AGAIN = """
+import signal, threading
+import click
+from trtc.engines.at_once import at_once
+from trtc.tools.cli import run_command
+inside, outside = threading.Barrier(3), threading.Barrier(3)
+asked, seen, ended = [], [], []
+def interrupt(until):
+    while not until:  # one that comes just before a wait begins would be noticed only when the wait is over
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+def call():
+    if inside.wait() == 0:
+        interrupt(until=asked)
+        interrupt(until=seen)
+    outside.wait()
+    ended.append(1)
+def stop():
+    handler = signal.getsignal(signal.SIGINT)
+    def watched(*received):
+        try:
+            handler(*received)
+        finally:
+            seen.append(1)
+    signal.signal(signal.SIGINT, watched)
+    asked.append(1)
+@click.command()
+def command():
+    try:
+        at_once([call, call, call], stop)
+    finally:
+        print(len(ended), "calls had ended")
+run_command(command, "trtc")
+"""
+"""Send SIGINT while calls run, and more of them while they are waited for; the calls end when another was seen."""
+INTERRUPTED = "trtc: interrupted; nothing half-written was left\n"
 
 
 def process(*words: object, **options):
@@ -122,7 +169,25 @@ def test_a_signal_that_a_native_module_turns_into_its_own_error_still_ends_the_c
     arguments = [sys.executable, "-c", STOPPED_INSIDE, str(int(number)), "check", str(encoder)]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stdout) == (code, "")
-    assert done.stderr == ("trtc: interrupted; nothing half-written was left\n" if code == 130 else "")
+    assert done.stderr == (INTERRUPTED if code == 130 else "")
+
+
+def test_a_second_interrupt_leaves_no_call_that_runs_behind():
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED_AGAIN], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.returncode, done.stdout) == (130, "3 calls had ended\n")
+    assert done.stderr.strip("\n") == INTERRUPTED.strip("\n")
+
+
+def test_an_interrupt_before_the_commands_own_code_is_there_ends_it_like_any_other():
+    with (Path(__file__).parents[2] / "pyproject.toml").open("rb") as file:
+        module, function = tomllib.load(file)["project"]["scripts"]["trtc"].split(":")
+    code = f"import sys\nfrom {module} import {function}\n{STOPPED_EARLY}\n{function}()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "doctor"], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", INTERRUPTED)
 
 
 @pytest.mark.parametrize("verb", ["build", "check", "inspect"])

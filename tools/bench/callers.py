@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from threading import Barrier, Event, Thread
+from functools import partial
+from threading import Barrier, Event
 from typing import TYPE_CHECKING, TypeAlias
+
+from trtc.engines.at_once import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,29 +27,21 @@ def together(work: Work, callers: int) -> None:
     if callers == 1:
         work(0, lambda: False)
         return
-    stop, barrier = Event(), Barrier(callers)
+    stopped, barrier = Event(), Barrier(callers)
     failures: list[BaseException] = []
 
     def run(caller: int) -> None:
         try:
             barrier.wait()
-            work(caller, stop.is_set)
+            work(caller, stopped.is_set)
         except BaseException as error:  # noqa: BLE001 (raised again below, in the thread that asked)
             failures.append(error)
-            stop.set()
+            stopped.set()
 
-    threads = [Thread(target=run, args=(i,), name=f"caller {i}", daemon=True) for i in range(callers)]
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    except BaseException:
-        stop.set()
+    def stop() -> None:
+        stopped.set()
         barrier.abort()
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join()
-        raise
+
+    at_once([partial(run, i) for i in range(callers)], stop)
     if failures:
         raise failures[0]

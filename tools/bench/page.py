@@ -10,7 +10,8 @@ from trtc.engines.manifest_file import read_manifest
 from trtc.profiles import sizes_text
 from trtc.runtime.verdicts import judge
 from trtc.tools.bench.show import ratio_text, trtexec_block
-from trtc.tools.output import counted, seconds_text, size_text
+from trtc.tools.durations import seconds_text
+from trtc.tools.output import counted, size_text
 from trtc.tools.printable import printable
 from trtc.tools.report.evidence import engines_section, host_section, memory_section, verification_section
 from trtc.tools.report.page import Section, facts, figure, note, page, paragraph, preformatted, table

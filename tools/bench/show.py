@@ -5,16 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trtc.profiles import sizes_text
-from trtc.tools.output import (
-    counted,
-    print_facts,
-    print_line,
-    print_note,
-    print_table,
-    print_text,
-    seconds_text,
-    size_text,
-)
+from trtc.tools.durations import seconds_text
+from trtc.tools.output import counted, print_facts, print_line, print_note, print_table, print_text, size_text
 
 if TYPE_CHECKING:
     from trtc.tools.bench.ratio import Ratio

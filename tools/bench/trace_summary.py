@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from trtc.runtime.trace_events import CALL, ENQUEUE, PHASES, WAIT
 from trtc.tools.bench.lifetimes import lifetimes_of
 from trtc.tools.bench.node_work import node_flop
-from trtc.tools.output import print_line, print_note, print_table, seconds_text, size_text
+from trtc.tools.durations import seconds_text
+from trtc.tools.output import print_line, print_note, print_table, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

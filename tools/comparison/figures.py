@@ -131,7 +131,8 @@ def verdict_on(condition: Condition, figures: dict[str, Figure], broken: str) ->
 
 def figure_text(figure: Figure, kind: str) -> str:
     """Write a figure for people."""
-    from trtc.tools.output import seconds_text, size_text
+    from trtc.tools.durations import seconds_text
+    from trtc.tools.output import size_text
 
     if kind == "agreement":
         return f"{figure.name} {figure.new:.9g}"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from trtc.engines.host import this_host
 from trtc.profiles import sizes_text
 from trtc.tools.claims import claim_text, rule_text, worst_of
-from trtc.tools.output import seconds_text, size_text
+from trtc.tools.durations import seconds_text
+from trtc.tools.output import size_text
 from trtc.tools.report.page import Section, facts, figure, paragraph, table
 from trtc.tools.report.plots import bars
 

@@ -61,17 +61,18 @@ def _tell(note: str) -> None:
 
 def _run_the_next_sitecustomize() -> None:
     """Run the module of this name that would have been found without us, under its own name."""
-    import importlib.machinery
-    import importlib.util
-
     paths = [entry for entry in sys.path if os.path.abspath(entry) != _FOLDER]
     sys.path[:] = paths
-    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", paths)
-    if spec is None or spec.loader is None:
-        return
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["sitecustomize"] = module
-    spec.loader.exec_module(module)
+    for finder in sys.meta_path:
+        if getattr(finder, "__name__", "") == "PathFinder":
+            spec = finder.find_spec("sitecustomize", paths)
+            if spec is not None and spec.loader is not None:
+                import importlib.util  # most have none, and programs wait for this
+
+                module = importlib.util.module_from_spec(spec)
+                sys.modules["sitecustomize"] = module
+                spec.loader.exec_module(module)
+            return
 
 
 if "TRTC_EXEC" in os.environ:

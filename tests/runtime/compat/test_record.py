@@ -37,6 +37,17 @@ RANGES = st.builds(
 )  # fmt: skip
 
 
+def test_joined_calls_know_how_many_of_them_were_timed():
+    call = {"model": "a" * 64, "name": "m", "inputs": {"x": [1]}, "count": 3, "seconds": 0.5, "times_s": []}
+    served = {**call, "count": 2, "seconds": 0.0, "timed": 0}
+    for order in ([call, served, call], [served, call, call], [call, call, served]):
+        [line] = merged(line_of(entry).encode() for entry in order) or []
+        joined = json.loads(line)
+        assert (joined["count"], joined["timed"], joined["seconds"]) == (8, 6, 1.0)
+    [line] = merged([line_of(call).encode()]) or []
+    assert "timed" not in json.loads(line)
+
+
 def totals(lines: list[str]) -> dict[str, Any]:
     calls: Counter[str] = Counter()
     low, high, sampled = 0.0, 0.0, 0
