@@ -241,6 +241,13 @@ class BuildCache:
             ) from error
         try:
             yield folder
+        except Exception as error:
+            if folder.is_dir():
+                raise
+            raise HostError(
+                f"{folder}, where this build worked, was removed meanwhile; build again, and leave {folder.parent} "
+                f"alone while builds run (or set {CACHE_VARIABLE if in_cache else 'TMPDIR'} to another folder)"
+            ) from error
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

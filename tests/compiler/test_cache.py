@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -142,6 +143,19 @@ def test_a_failed_build_leaves_nothing_and_is_tried_again(cache: BuildCache, tmp
         cache.get_or_build(key("a"), tmp_path / "a.trtc", fail)
     assert not (tmp_path / "a.trtc").exists()
     assert [path for path in cache.folder.rglob("*") if path.name == "half"] == []
+    assert not cache.get_or_build(key("a"), tmp_path / "a.trtc", Builder()).hit
+
+
+def test_a_cache_folder_that_is_removed_during_a_build_is_told_with_what_to_do(
+    cache: BuildCache, tmp_path: Path
+) -> None:
+    def build(folder: Path) -> Built:
+        shutil.rmtree(cache.folder)
+        return Builder()(folder)
+
+    with pytest.raises(HostError, match=r"was removed meanwhile; build again, and leave .*or set TRTC_CACHE_DIR"):
+        cache.get_or_build(key("a"), tmp_path / "a.trtc", build)
+    assert not (tmp_path / "a.trtc").exists()
     assert not cache.get_or_build(key("a"), tmp_path / "a.trtc", Builder()).hit
 
 
