@@ -74,7 +74,7 @@ PLANTED = {
     "external-data-from-anywhere": (
         "importer",
         (
-            "from pathlib import Path\nimport trtc.compiler.external_data as m\n"
+            "from pathlib import Path\nimport trtc.compiler.external_source as m\n"
             "Path.is_relative_to = lambda *_: True\nPath.relative_to = lambda self, *_: self\n"
             "def anywhere(root, parts):\n    import os\n    return os.open(Path(*parts), os.O_RDONLY)\n"
             "m._open_below = anywhere"
