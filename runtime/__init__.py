@@ -14,7 +14,8 @@ from trtc.runtime.errors import (
     SlotTimeoutError,
 )
 from trtc.runtime.loader import load
-from trtc.runtime.session import Explanation, Session, SessionStats
+from trtc.runtime.session import Session
+from trtc.runtime.session_facts import Explanation, SessionStats
 from trtc.runtime.traffic_log import TrafficWarning
 from trtc.runtime.verdicts import Verdict
 
