@@ -17,9 +17,8 @@ from trtc.engines.manifest import (
     Source,
     ValueDomain,
     Verification,
-    decode_manifest,
-    encode_manifest,
 )
+from trtc.engines.manifest_json import decode_manifest, encode_manifest
 from trtc.engines.protocol import Call, Engine, LateOutputs, Slot
 from trtc.engines.registry import BACKENDS, Backend, backend_named
 from trtc.engines.route import InputRoute, RoutePlan, fill_input, pad_array, plan_route

@@ -21,16 +21,8 @@ from trtc.engines.blobs import blob_path
 from trtc.engines.bundle import bundle_size_bytes, open_engine, read_manifest
 from trtc.engines.cachedir import cache_dir
 from trtc.engines.files import lock, unlock
-from trtc.engines.manifest import (
-    BlobFile,
-    BuildRecord,
-    EngineRecord,
-    Execution,
-    Manifest,
-    Requirements,
-    Source,
-    encode_manifest,
-)
+from trtc.engines.manifest import BlobFile, BuildRecord, EngineRecord, Execution, Manifest, Requirements, Source
+from trtc.engines.manifest_json import encode_manifest
 from trtc.engines.signature import Signature, TensorSpec
 from trtc.profiles import HostError, Ladder, ModelError, Profile, Range, UsageError
 
