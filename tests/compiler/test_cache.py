@@ -370,7 +370,7 @@ def test_an_entry_that_is_finished_while_leftovers_are_removed_stays(
             record.write_bytes(written)
         return lock(path, access, **options)
 
-    monkeypatch.setattr("trtc.compiler.cache.lock", finish_then_lock)
+    monkeypatch.setattr("trtc.compiler.cache_entries.lock", finish_then_lock)
     cache.get_or_build(key("b"), tmp_path / "b.trtc", Builder(b"b"))
     assert entries(cache) == {key("late"), key("b")}
 
