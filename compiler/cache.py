@@ -1,12 +1,7 @@
 """The build cache: finished bundles by the content that they were declared from.
 
 An entry is a bundle folder, written and checked by the same code as any bundle. Beside it lies a small record: the
-digest of its manifest, and how long the build took. Layout of the cache folder::
-
-    entries/<key>/          a bundle
-    records/<key>.json      its record; modified at the time of the last use
-    locks/<key>             held alone by a builder, shared by whoever copies the entry
-    scratch/<key>/          what the builder is making
+digest of its manifest, and how long the build took. ``cache_entries.py`` says where they lie.
 """
 
 from __future__ import annotations
@@ -23,7 +18,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from trtc.compiler.cache_folder import keys_in, prepare_folder, size_on_disk_bytes
+from trtc.compiler.cache_entries import Entries, Record, read_record
+from trtc.compiler.cache_folder import prepare_folder
 from trtc.compiler.cache_key import key_of
 from trtc.engines.blobs import SHA256_TEXT, blobs_of
 from trtc.engines.bundle import bundle_size_bytes, write_bundle
@@ -34,7 +30,7 @@ from trtc.engines.manifest_file import manifest_from_bytes, read_manifest_bytes
 from trtc.profiles import HostError, TrtcError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from trtc.engines.files import Access
     from trtc.engines.manifest import Manifest
@@ -77,16 +73,6 @@ class CacheOutcome:
     notes: tuple[str, ...] = ()
 
 
-class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What lies beside an entry."""
-
-    manifest_sha256: str
-    model_sha256: str
-    targets: tuple[str, ...]
-    build_s: float
-    notes: tuple[str, ...] = ()
-
-
 class BuildCache:
     """Builds each key once, and copies it to where it is wanted.
 
@@ -96,6 +82,7 @@ class BuildCache:
     def __init__(self, folder: Path, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         self.folder = folder
         self.max_bytes = max_bytes
+        self._entries = Entries(folder)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> BuildCache:
@@ -146,36 +133,30 @@ class BuildCache:
                     return found
             except BundleError as error:
                 notes.append(f"a cache entry was damaged and is built again: {error}")
-                self._discard(key)
+                self._entries.discard(key)
             if problem is None and not locked:
                 notes.append(f"the build cache is not used for new builds: {self.folder} has no file locks")
             return self._build(key, destination, build, notes, store=problem is None and locked)
 
     def last_duration_s(self, key: str) -> float | None:
         """Return how many seconds the build of this key took, or None when it is not known."""
-        record = _read_record(self._record(key))
+        record = read_record(self._entries.record(key))
         return None if record is None else record.build_s
 
     def like_duration_s(self, model_sha256: str, target: str) -> float | None:
         """Return how many seconds the last build of this model for this target took, whatever its flags."""
-        for path in reversed(self._by_use()):
-            record = _read_record(path)
+        for path in reversed(self._entries.by_use()):
+            record = read_record(path)
             if record is not None and record.model_sha256 == model_sha256 and target in record.targets:
                 return record.build_s
         return None
-
-    def _entry(self, key: str) -> Path:
-        return self.folder / "entries" / key
-
-    def _record(self, key: str) -> Path:
-        return self.folder / "records" / f"{key}.json"
 
     @contextlib.contextmanager
     def _locked(self, key: str, access: Access, on_wait: Callable[[], None] | None) -> Iterator[bool]:
         """Hold the lock of a key; yields False where there are no locks (such as on a read-only file system)."""
         held = None
         with contextlib.suppress(OSError):
-            path = self.folder / "locks" / key
+            path = self._entries.lock_file(key)
             held = lock(path, access, wait=False)
             if held is None:
                 if on_wait is not None:
@@ -192,10 +173,10 @@ class BuildCache:
         Raises:
             BundleError: when the entry is damaged.
         """
-        entry = self._entry(key)
+        entry = self._entries.entry(key)
         if not os.path.lexists(entry):
             return None
-        record = _read_record(self._record(key))
+        record = read_record(self._entries.record(key))
         if record is None:
             raise BundleError(f"{entry} has no record; its builder was stopped")
         try:
@@ -208,7 +189,7 @@ class BuildCache:
         manifest = manifest_from_bytes(entry, data)
         write_bundle(destination, manifest, {path: entry / path for path in blobs_of(manifest)})
         with contextlib.suppress(OSError):
-            os.utime(self._record(key))
+            os.utime(self._entries.record(key))
         return CacheOutcome(manifest, hit=True, build_s=record.build_s, notes=(*record.notes, *notes))
 
     def _build(
@@ -227,7 +208,7 @@ class BuildCache:
     @contextlib.contextmanager
     def _scratch(self, key: str, *, in_cache: bool) -> Iterator[Path]:
         """Give an empty folder: in the cache (one file system with the entry) where that can be written."""
-        folder = self.folder / "scratch" / key
+        folder = self._entries.scratch(key)
         try:
             if in_cache:
                 shutil.rmtree(folder, ignore_errors=True)  # A killed builder left it; we hold its lock.
@@ -241,6 +222,13 @@ class BuildCache:
             ) from error
         try:
             yield folder
+        except Exception as error:
+            if folder.is_dir():
+                raise
+            raise HostError(
+                f"{folder}, where this build worked, was removed meanwhile; build again, and leave {folder.parent} "
+                f"alone while builds run (or set {CACHE_VARIABLE if in_cache else 'TMPDIR'} to another folder)"
+            ) from error
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -251,10 +239,10 @@ class BuildCache:
         size_bytes = bundle_size_bytes(built.manifest)
         if size_bytes > self.max_bytes:
             return f"it has {size_bytes} bytes, the cache may hold {self.max_bytes} ({SIZE_VARIABLE})"
-        entry = self._entry(key)
+        entry = self._entries.entry(key)
         try:
             write_bundle(entry, built.manifest, built.sources)
-            record = _Record(
+            record = Record(
                 manifest_sha256=hashlib.sha256(read_manifest_bytes(entry)).hexdigest(),
                 model_sha256=built.manifest.source.sha256,
                 targets=tuple(engine.target for engine in built.manifest.engines),
@@ -262,73 +250,13 @@ class BuildCache:
                 notes=built.notes,
             )
             # By way of the scratch folder: what a killed builder leaves there is found and removed.
-            written = self.folder / "scratch" / key / ".record"
+            written = self._entries.scratch(key) / ".record"
             write_file(written, msgspec.json.encode(record))
-            written.replace(self._record(key))
+            written.replace(self._entries.record(key))
             sync_folder(self.folder / "records")
         except (TrtcError, OSError) as error:
-            self._discard(key)
+            self._entries.discard(key)
             return str(error)
         with contextlib.suppress(OSError):
-            self._evict()
-        return None
-
-    def _evict(self) -> None:
-        """Remove the entries that were not used for the longest time until the rest fits. Held ones stay.
-
-        The caller holds the entry that it just wrote, so that one stays too.
-        """
-        sizes = {name: size_on_disk_bytes(self.folder / "entries" / name) for name in keys_in(self.folder / "entries")}
-        scratch = frozenset(keys_in(self.folder / "scratch"))
-        leftovers = {key for key in scratch.union(sizes) if not self._record(key).exists()}
-        self._remove_scratch(scratch - leftovers)
-        excess = sum(sizes.values()) - self.max_bytes
-        for key in (*leftovers, *(path.stem for path in self._by_use())):
-            if excess <= 0 and key not in leftovers:
-                break
-            held = lock(self.folder / "locks" / key, "alone", wait=False)
-            if held is None:
-                continue
-            try:
-                if key in leftovers and self._record(key).exists():
-                    continue  # Its builder has finished since.
-                self._discard(key)
-                shutil.rmtree(self.folder / "scratch" / key, ignore_errors=True)
-                (self.folder / "locks" / key).unlink()
-                excess -= sizes.pop(key, 0)
-            finally:
-                unlock(held)
-
-    def _remove_scratch(self, keys: Iterable[str]) -> None:
-        """Remove what builders left that were killed after their entry was finished."""
-        for key in keys:
-            held = lock(self.folder / "locks" / key, "alone", wait=False)
-            if held is not None:
-                shutil.rmtree(self.folder / "scratch" / key, ignore_errors=True)
-                unlock(held)
-
-    def _discard(self, key: str) -> None:
-        """Remove an entry; its record first, so that a half-removed entry is never used."""
-        with contextlib.suppress(OSError):
-            self._record(key).unlink(missing_ok=True)
-            entry = self._entry(key)
-            if entry.is_symlink() or entry.is_file():
-                entry.unlink()
-            else:
-                shutil.rmtree(entry, ignore_errors=True)
-
-    def _by_use(self) -> list[Path]:
-        """Return the records, the one that was not used for the longest time first."""
-        used: list[tuple[int, Path]] = []
-        for name in keys_in(self.folder / "records"):
-            with contextlib.suppress(OSError):
-                path = self.folder / "records" / name
-                used.append((path.stat().st_mtime_ns, path))
-        return [path for _, path in sorted(used)]
-
-
-def _read_record(path: Path) -> _Record | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=_Record)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            self._entries.evict(self.max_bytes)
         return None

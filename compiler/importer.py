@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.message import EncodeError
 
-from trtc.compiler.external_data import SourceRoot, store_external_data
+from trtc.compiler.external_data import store_external_data
+from trtc.compiler.external_source import SourceRoot
 from trtc.compiler.model import Model
 from trtc.compiler.passes import run_passes
 from trtc.compiler.recognize import MAX_PROTO_BYTES, decode_model, read_model_file

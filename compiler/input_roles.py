@@ -15,7 +15,18 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from trtc.compiler.affine import Affine
 from trtc.compiler.onnx_types import item_dims, subgraphs, tensor_dims
+from trtc.compiler.operator_meanings import (
+    COMPARES,
+    DATA_SHAPED,
+    INDEX_OPERANDS,
+    INDEX_TUPLES,
+    KEEPS_ALL,
+    KEEPS_FIRST,
+    LOGIC,
+    SHAPE_OPERANDS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,56 +34,6 @@ if TYPE_CHECKING:
     from trtc.compiler.inference import Dims
     from trtc.compiler.model import Model
 
-_KEEPS_LAYOUT = frozenset(["Cast", "CastLike", "Identity", "Dropout", "ReduceMax", "ReduceMin", "Trilu"])
-_MOVES_VALUES = frozenset(
-    ["Reshape", "Unsqueeze", "Squeeze", "Transpose", "Slice", "Expand", "Tile", "Flatten", "Gather"]
-)
-_MOVES_MORE = frozenset(["GatherElements", "GatherND", "Split", "Pad", "Compress", "ReverseSequence", "SpaceToDepth"])
-_KEEPS_FIRST = _KEEPS_LAYOUT | _MOVES_VALUES | _MOVES_MORE | {"DepthToSpace"}
-_KEEPS_ALL = frozenset(["Concat", "Where", "Max", "Min"])
-_COMPARES = frozenset(["Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"])
-_LOGIC = frozenset(["And", "Or", "Xor", "Not"])
-_INDEX_OPERANDS: dict[str, tuple[tuple[int, int, str | int], ...]] = {
-    # operator: (operand that indexes, operand that is indexed, its axis or the attribute that names it)
-    "Gather": ((1, 0, "axis"),),
-    "GatherElements": ((1, 0, "axis"),),
-    "ScatterElements": ((1, 0, "axis"),),
-    "Scatter": ((1, 0, "axis"),),
-    "GatherBlockQuantized": ((1, 0, "gather_axis"),),
-    "EmbedLayerNormalization": ((0, 2, 0), (1, 4, 0)),
-    "NegativeLogLikelihoodLoss": ((1, 0, 1),),
-    "SoftmaxCrossEntropyLoss": ((1, 0, 1),),
-}
-_INDEX_TUPLES = frozenset(["GatherND", "ScatterND"])
-_SHAPE_OPERANDS: dict[str, tuple[int, ...]] = {
-    **dict.fromkeys(["Reshape", "Expand", "Tile", "OneHot", "TopK", "Split", "Squeeze", "Unsqueeze", "Upsample"], (1,)),
-    **dict.fromkeys(["CenterCropPad", "AffineGrid", "SplitToSequence", "SequenceAt", "SequenceErase"], (1,)),
-    "SequenceInsert": (2,),
-    **dict.fromkeys(["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1"], (1,)),
-    **dict.fromkeys(["ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"], (1,)),
-    **dict.fromkeys(["ConstantOfShape", "Loop", "HannWindow", "HammingWindow", "BlackmanWindow"], (0,)),
-    "Resize": (1, 2, 3),
-    "Range": (0, 1, 2),
-    "Slice": (1, 2, 3, 4),
-    "Pad": (1, 3),
-    "DFT": (1, 2),
-    "STFT": (1, 3),
-    "MaxUnpool": (2,),
-    "Col2Im": (1, 2),
-}
-_DATA_SHAPED = frozenset(
-    [
-        "NonZero",
-        "Unique",
-        "Compress",
-        "NonMaxSuppression",
-        "StringSplit",
-        "StringNormalizer",
-        "BeamSearch",
-        "GreedySearch",
-        "Sampling",
-    ]
-)
 _CONSTANT_LIMIT = 4096
 """Elements of a constant that is still read; larger ones are weights."""
 _HINT_LIMIT = 12
@@ -161,7 +122,7 @@ def trace_inputs(model: Model, shapes: Mapping[str, Dims]) -> Flow:
     defaults = {t.name for t in model.proto.graph.initializer}
     for value in model.proto.graph.input:
         walk.roles[value.name] = InputRole(item=item_dims(value.type))
-        walk.tracked[value.name] = {value.name: _Affine()}
+        walk.tracked[value.name] = {value.name: Affine()}
         if value.name not in defaults:
             walk.valued.add(value.name)
         if tensor_dims(value.type) is None:
@@ -171,14 +132,6 @@ def trace_inputs(model: Model, shapes: Mapping[str, Dims]) -> Flow:
     return Flow(walk.roles, frozenset(walk.data_shaped), walk.shapes, hints)
 
 
-@dataclass(frozen=True, slots=True)
-class _Affine:
-    mul: float = 1.0
-    add_low: float = 0.0
-    add_high: float = 0.0
-    share: int = 1
-
-
 class _Walk:
     """State of one walk; names are unique over all scopes of an ONNX graph, so one table serves them all."""
 
@@ -186,7 +139,7 @@ class _Walk:
         self.folder = folder
         self.shapes = shapes
         self.roles: dict[str, InputRole] = {}
-        self.tracked: dict[str, dict[str, _Affine]] = {}
+        self.tracked: dict[str, dict[str, Affine]] = {}
         self.constants: dict[str, np.ndarray] = {}
         self.valued: set[str] = set()
         self.data_shaped: set[str] = set()
@@ -236,14 +189,14 @@ class _Walk:
                 self.constants[node.output[0]] = array
 
     def _note_indices(self, node: onnx.NodeProto) -> None:
-        for operand, indexed, attribute in _INDEX_OPERANDS.get(node.op_type, ()):
+        for operand, indexed, attribute in INDEX_OPERANDS.get(node.op_type, ()):
             if operand >= len(node.input):
                 continue
             dims = self.shapes.get(node.input[indexed])
             axis = attribute if isinstance(attribute, int) else _int_attribute(node, attribute, 0)
             size = dims[axis] if dims and -len(dims) <= axis < len(dims) else None
             self._note_table(node.input[operand], size)
-        if node.op_type in _INDEX_TUPLES:
+        if node.op_type in INDEX_TUPLES:
             dims = self.shapes.get(node.input[0])
             depth = (self.shapes.get(node.input[1]) or (None,))[-1]
             known = dims[_int_attribute(node, "batch_dims", 0) :] if dims else ()
@@ -256,7 +209,7 @@ class _Walk:
             self.roles[source].tables.append(Table(size, a.mul, a.add_low, a.add_high, a.share))
 
     def _note_shapes(self, node: onnx.NodeProto) -> None:
-        for operand in _SHAPE_OPERANDS.get(node.op_type, ()):
+        for operand in SHAPE_OPERANDS.get(node.op_type, ()):
             if operand >= len(node.input) or not node.input[operand]:
                 continue
             constant = self.constants.get(node.input[operand])
@@ -267,7 +220,7 @@ class _Walk:
                 self.roles[source].shapes.append(use)
 
     def _note_compares(self, node: onnx.NodeProto) -> None:
-        if node.op_type not in _COMPARES:
+        if node.op_type not in COMPARES:
             return
         for mine, other in ((0, 1), (1, 0)):
             constant = self.constants.get(node.input[other])
@@ -289,7 +242,7 @@ class _Walk:
             masks = [n for n in reads if not any(self.tracked.get(o) for o in reads if o != n)]
         elif op == "Where":
             masks = reads[:1]
-        elif op in _LOGIC or op in ("ReduceSum", "CumSum"):
+        elif op in LOGIC or op in ("ReduceSum", "CumSum"):
             masks = reads[:1] if op in ("ReduceSum", "CumSum") else reads
         elif op == "Cast" and _int_attribute(node, "to", 0) == onnx.TensorProto.BOOL:
             masks = reads
@@ -302,48 +255,29 @@ class _Walk:
     def _spread(self, node: onnx.NodeProto) -> None:
         """Follow tracked values into the outputs."""
         op, reads = node.op_type, list(node.input)
-        carried: dict[str, _Affine] = {}
-        if op in _KEEPS_FIRST and reads:
+        carried: dict[str, Affine] = {}
+        if op in KEEPS_FIRST and reads:
             carried = dict(self.tracked.get(reads[0], {}))
-        elif op in _KEEPS_ALL:
+        elif op in KEEPS_ALL:
             for name in reads[1:] if op == "Where" else reads:
                 carried.update(self.tracked.get(name, {}))
         elif op in ("Add", "Sub", "Mul"):
             carried = self._combined(op, reads)
         elif op == "Neg":
-            carried = {
-                s: _Affine(-a.mul, -a.add_high, -a.add_low, a.share) for s, a in self.tracked.get(reads[0], {}).items()
-            }
+            carried = {source: a.negated() for source, a in self.tracked.get(reads[0], {}).items()}
         for name in filter(None, node.output if carried else ()):
             self.tracked[name] = dict(carried)
 
-    def _combined(self, op: str, reads: list[str]) -> dict[str, _Affine]:
+    def _combined(self, op: str, reads: list[str]) -> dict[str, Affine]:
         carried = {}
         for i, name in enumerate(reads):
             for source, affine in self.tracked.get(name, {}).items():
-                moved = self._moved(op, affine, reads[1 - i], first=i == 0)
+                moved = affine.combined(op, self.constants.get(reads[1 - i]), first=i == 0)
                 if moved is not None:
                     carried[source] = moved
                     # 1 - x scaled to a large bias: x is a mask, also when it is a float
                     self.roles[source].bias |= op == "Mul" and affine.mul < 0 and abs(moved.mul) >= _MASK_SCALE
         return carried
-
-    def _moved(self, op: str, a: _Affine, other: str, *, first: bool) -> _Affine | None:
-        constant = self.constants.get(other)
-        if constant is None or constant.dtype.kind not in "iufb" or constant.size == 0:
-            return _Affine(a.mul, a.add_low, a.add_high, a.share * 2) if op == "Add" else None
-        with np.errstate(over="ignore"):
-            low, high = float(constant.astype(np.float64).min()), float(constant.astype(np.float64).max())
-        if op == "Add":
-            moved = _Affine(a.mul, a.add_low + low, a.add_high + high, a.share)
-        elif op == "Sub" and first:
-            moved = _Affine(a.mul, a.add_low - high, a.add_high - low, a.share)
-        elif op == "Sub":
-            moved = _Affine(-a.mul, low - a.add_high, high - a.add_low, a.share)
-        else:
-            scaled = (a.add_low * low, a.add_low * high, a.add_high * low, a.add_high * high)
-            moved = _Affine(a.mul * max(low, high, key=abs), min(scaled), max(scaled), a.share)
-        return moved
 
     def _enter(self, node: onnx.NodeProto) -> None:
         """Walk subgraphs: operands become the body's inputs, the body's outputs become the node's."""
@@ -374,11 +308,11 @@ class _Walk:
         valued = any(name in self.valued for name in (*reads, *inner_reads))
         if op in ("Shape", "Size"):
             valued, shaped = shaped, False
-        deciding = [node.input[i] for i in _SHAPE_OPERANDS.get(op, ()) if i < len(node.input)]
+        deciding = [node.input[i] for i in SHAPE_OPERANDS.get(op, ()) if i < len(node.input)]
         if op == "Loop":
             deciding = [*node.input[:2], *(out.name for inner in subgraphs(node) for out in inner.output[:1])]
         shaped |= any(name in self.valued for name in deciding)
-        shaped |= op in _DATA_SHAPED and valued
+        shaped |= op in DATA_SHAPED and valued
         for name in node.output:
             if valued or shaped:
                 self.valued.add(name)

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-import statistics
-import threading
 import time
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from trtc.compiler.probes.subject import reduced
+from trtc.compiler.timing import calls_per_s, median_s, prepared
 from trtc.compiler.ways import Way, race
-from trtc.engines.at_once import at_once
 from trtc.engines.manifest import Execution
-from trtc.engines.memory import array_at, host_slot
-from trtc.engines.route import fill_input, plan_route
-from trtc.profiles import TrtcError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from trtc.compiler.options import WantedMode
     from trtc.compiler.probes.subject import Subject
     from trtc.compiler.ways import Outcome, Race
     from trtc.engines.manifest import Mode
-    from trtc.engines.protocol import Call, Engine
+    from trtc.engines.protocol import Engine
     from trtc.profiles import PadRule, Profile
 
 NEARLY = 0.9
 """Ways to run within a tenth of the best throughput count as equal; of those the one with the least latency wins."""
 SIZES_PER_PROFILE = 4
-_MOST_RUNS = 200
 _FEWEST_PAIRS, _MOST_PAIRS = 4, 16
 
 
@@ -89,7 +81,7 @@ def measure(open_engine: OpenEngine, subject: Subject, rules: Sequence[PadRule],
     try:
         share_s = options.budget_s / 4 / len(subject.ladder.profiles)
         cost_s = tuple(
-            _median_s(_prepared(engine, subject, rules, _closed(p), rng), share_s) if _closed(p) else 0.0
+            median_s(prepared(engine, subject, rules, _closed(p), rng), share_s) if _closed(p) else 0.0
             for p in subject.ladder.profiles
         )
         mode: Mode = fixed
@@ -166,7 +158,7 @@ def _exact_against_bucket(
     exact_s = bucket_s = 0.0
     start_s = time.perf_counter()
     for done, (sizes, index) in enumerate(pairs, 1):
-        exact_s += _median_s(_prepared(engine, subject, rules, sizes, rng), budget_s / len(pairs))
+        exact_s += median_s(prepared(engine, subject, rules, sizes, rng), budget_s / len(pairs))
         bucket_s += cost_s[index]
         if done >= _FEWEST_PAIRS and time.perf_counter() - start_s > budget_s:
             break
@@ -218,9 +210,9 @@ def _choose_threads(open_engine: OpenEngine, subject: Subject, options: MeasureO
         engine = open_engine(way[1], spinning=way[0] * way[1] <= allowed)
         try:
             rng = np.random.default_rng(2)
-            calls = [_prepared(engine, subject, (), sizes, rng) for _ in range(way[0])]
-            lone_s[way] = _median_s(calls[0], share_s)
-            rates[way] = _calls_per_s(calls, share_s)
+            calls = [prepared(engine, subject, (), sizes, rng) for _ in range(way[0])]
+            lone_s[way] = median_s(calls[0], share_s)
+            rates[way] = calls_per_s(calls, share_s)
         finally:
             engine.close()
     best = max(rates.values())
@@ -254,59 +246,3 @@ def _closed(profile: Profile) -> dict[str, int]:
     """The bucket, or nothing where it is open."""
     bucket = {s: size for s, size in profile.bucket.items() if size is not None}
     return bucket if len(bucket) == len(profile.ranges) else {}
-
-
-def _prepared(
-    engine: Engine, subject: Subject, rules: Sequence[PadRule], sizes: Mapping[str, int], rng: np.random.Generator
-) -> Call:
-    """Prepare a call with generated values, and run it once so that first costs are over."""
-    feeds = subject.values.feeds(sizes, rng)
-    signature = reduced(subject.signature, feeds)
-    route = plan_route(signature, rules, sizes, sizes)
-    slot = host_slot(route.layout.size_bytes)
-    for spec in signature.inputs:
-        if spec.name in route.layout.inputs:
-            place = array_at(slot.buffer, route.layout.inputs[spec.name])
-            fill_input(place, feeds[spec.name], route.inputs[spec.name])
-        else:
-            slot.objects[spec.name] = feeds[spec.name]
-    call = engine.prepare(route.layout, slot)
-    call.enqueue()
-    call.wait()
-    return call
-
-
-def _median_s(call: Call, budget_s: float) -> float:
-    """Median seconds of a run: as many as the budget allows; three even beyond it, unless each is that long itself."""
-    times: list[float] = []
-    start = time.perf_counter()
-    while not times or (spent := time.perf_counter() - start) < budget_s or (len(times) < 3 and spent < 3 * budget_s):  # noqa: PLR2004
-        if len(times) == _MOST_RUNS:
-            break
-        start_s = time.perf_counter()
-        call.enqueue()
-        call.wait()
-        times.append(time.perf_counter() - start_s)
-    return statistics.median(times)
-
-
-def _calls_per_s(calls: Sequence[Call], budget_s: float) -> float:
-    """Run all calls over and over, each in a thread of its own, and count."""
-    counts = [0] * len(calls)
-    failures: list[TrtcError] = []
-    over = threading.Event()
-    start_s = time.perf_counter()
-
-    def work(i: int) -> None:
-        try:
-            while not over.is_set() and (time.perf_counter() - start_s < budget_s or counts[i] == 0):
-                calls[i].enqueue()
-                calls[i].wait()
-                counts[i] += 1
-        except TrtcError as error:
-            failures.append(error)
-
-    at_once([partial(work, i) for i in range(len(calls))], over.set)
-    if failures:
-        raise failures[0]
-    return sum(counts) / (time.perf_counter() - start_s)

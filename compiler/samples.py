@@ -8,7 +8,7 @@ A sample is one feed of the model. Accepted are
 
 Input names that cannot be file names, or that ``numpy.savez`` does not take (``file``), are written
 percent-encoded, as in URLs: ``a/b:0`` is ``a%2Fb%3A0.npy`` and ``file`` may be ``%66ile.npy``. A member whose plain
-name is an input of the model is that input. :func:`write_sample` writes files in this form.
+name is an input of the model is that input. ``engines/array_files.py`` writes files in this form.
 
 Strings are numpy ``U`` arrays (``np.array(["a", "b"])``); object arrays are pickles and are refused.
 """
@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trtc.engines.array_files import ReadBudget, read_npy, read_npz, stored_as, tensor_name, write_npz
+from trtc.engines.array_files import ReadBudget, read_npy, read_npz, stored_as, tensor_name
 from trtc.profiles import UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -111,16 +111,6 @@ def check_samples(samples: Samples, inputs: Sequence[TensorSpec]) -> Samples:
         count = f"{len(problems)} problem{'s' * (len(problems) != 1)}"
         raise UsageError(f"{count} in the samples:\n  {shown}\n  fix the files, or leave them out")
     return Samples(tuple(feeds), samples.origins, samples.digest)
-
-
-def write_sample(path: Path, feeds: dict[str, Any]) -> None:
-    """Write one sample as ``.npz``; any input name works, strings become ``U`` arrays.
-
-    Raises:
-        UsageError: when a folder is in the way.
-        HostError: when the file cannot be written.
-    """
-    write_npz(path, feeds)
 
 
 def _read_all(

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
         Source,
         ValueDomain,
         Verification,
-        decode_manifest,
-        encode_manifest,
     )
+    from trtc.engines.manifest_json import decode_manifest, encode_manifest
     from trtc.engines.protocol import Call, Engine, LateOutputs, Slot
     from trtc.engines.registry import BACKENDS, Backend, backend_named
     from trtc.engines.route import InputRoute, RoutePlan, fill_input, pad_array, plan_route
@@ -107,8 +106,8 @@ _HOMES = {
     "Verification": "trtc.engines.manifest",
     "backend_named": "trtc.engines.registry",
     "bundle_size_bytes": "trtc.engines.bundle",
-    "decode_manifest": "trtc.engines.manifest",
-    "encode_manifest": "trtc.engines.manifest",
+    "decode_manifest": "trtc.engines.manifest_json",
+    "encode_manifest": "trtc.engines.manifest_json",
     "fill_input": "trtc.engines.route",
     "numpy_dtype": "trtc.engines.signature",
     "open_engine": "trtc.engines.bundle",

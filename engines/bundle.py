@@ -24,7 +24,6 @@ from trtc.engines.files import (
     unlock,
     write_file,
 )
-from trtc.engines.manifest import encode_manifest
 from trtc.engines.manifest_file import (
     MANIFEST,
     READERS_LOCK,
@@ -33,6 +32,7 @@ from trtc.engines.manifest_file import (
     read_manifest,
     read_manifest_bytes,
 )
+from trtc.engines.manifest_json import encode_manifest
 from trtc.engines.value import Value
 from trtc.profiles import TrtcError, UsageError
 

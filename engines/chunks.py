@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trtc.engines.free_list import FreeList
+from trtc.engines.value import Value
 from trtc.profiles import HostError
 
 CHUNK_BYTES = 2 * 2**20
 """Small reservations share chunks of this size: a huge page of the host, the granularity of a device's driver."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArenaStats:
+class ArenaStats(Value, frozen=True):
     """What an arena holds, in bytes.
 
     Attributes:

@@ -74,11 +74,6 @@ def survey_gpus() -> GpuSurvey:
     return ask_driver()
 
 
-def visible_gpus() -> tuple[Gpu, ...]:
-    """Return the GPUs that this process can see; ``survey_gpus`` also says why there are none."""
-    return survey_gpus().gpus
-
-
 def choose_gpu(text: str, survey: GpuSurvey) -> Gpu:
     """Find the GPU that a user means.
 

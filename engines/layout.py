@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
+from trtc.engines.errors import EngineError
 from trtc.engines.signature import numpy_dtype
 from trtc.engines.value import Value
 from trtc.profiles import RequestError, dim_value, shape_text, sizes_text
@@ -64,6 +65,20 @@ class Layout(Value, frozen=True):
     def used_bytes(self) -> int:
         """Bytes inside places; the rest of ``size_bytes`` is alignment."""
         return sum(p.size_bytes for p in (*self.inputs.values(), *self.outputs.values()))
+
+    def check_output(self, name: str, shape: tuple[int, ...]) -> None:
+        """Compare the real shape of a placed output with the planned one.
+
+        Raises:
+            EngineError: when they differ.
+        """
+        planned = self.outputs[name].shape
+        if shape != planned:
+            raise EngineError(
+                f"output {name!r} came back as {shape} where its relation to the input sizes says {planned}; the "
+                f"bundle's relations do not hold at {sizes_text(self.sizes)}: rebuild it with samples of these sizes, "
+                "or with ranges that end before them (--dim SYMBOL=1..MAX)"
+            )
 
 
 def plan_layout(signature: Signature, sizes: Sizes, alignment_bytes: int = HOST_ALIGNMENT_BYTES) -> Layout:

@@ -10,11 +10,13 @@ from trtc.engines.blobs import BLOBS, blobs_of
 from trtc.engines.consistency import contradictions
 from trtc.engines.errors import BundleError
 from trtc.engines.files import open_regular
-from trtc.engines.manifest import MAX_MANIFEST_BYTES, Manifest, decode_manifest
+from trtc.engines.manifest_json import MAX_MANIFEST_BYTES, decode_manifest
 from trtc.profiles import HostError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from trtc.engines.manifest import Manifest
 
 MANIFEST = "manifest.json"
 WRITER_LOCK = ".trtc-writer"

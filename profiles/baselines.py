@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trtc.profiles.errors import UsageError
-from trtc.profiles.evaluation import evaluate_ladder
 from trtc.profiles.ladder import Ladder
 from trtc.profiles.ranges import Profile, Range
 
@@ -95,17 +94,6 @@ def best_random(traffic: Traffic, cost: CostModel, align: Mapping[str, int], mos
         if total < best_cost:
             best, best_cost = buckets, total
     return bucket_ladder(cost.symbols, best, cost)
-
-
-def expected_costs(
-    ladders: Mapping[str, Ladder], traffic: Traffic, cost: CostModel, overhead_s: float = 0.0
-) -> dict[str, float]:
-    """Mean seconds of a request with each ladder, when every symbol of the cost may be padded."""
-    padded = frozenset(cost.symbols)
-    return {
-        name: evaluate_ladder(ladder, traffic, cost, padded, overhead_s=overhead_s).expected_s
-        for name, ladder in ladders.items()
-    }
 
 
 def _steps(cost: CostModel, align: Mapping[str, int]) -> IntArray:

@@ -199,27 +199,6 @@ def traffic_from_rows(
     return Traffic(tuple(symbols), distinct, joined, len(table) if requests is None else requests)
 
 
-def merged_traffic(parts: Sequence[Traffic]) -> Traffic:
-    """Join traffic of several sources, weight by weight. Arrival times are left out: their clocks may differ.
-
-    Raises:
-        UsageError: for no part at all, or parts with differing symbols.
-    """
-    if not parts:
-        raise UsageError("there is no traffic to merge; give at least one source")
-    symbols = parts[0].symbols
-    for part in parts:
-        if set(part.symbols) != set(symbols):
-            raise UsageError(
-                f"traffic over {', '.join(symbols)} and traffic over {', '.join(part.symbols)} cannot be merged; "
-                "record the same symbols in each"
-            )
-    same = [part.restricted(symbols) for part in parts]
-    sizes = np.concatenate([part.sizes for part in same])
-    weights = np.concatenate([part.weights for part in same])
-    return traffic_from_rows(symbols, sizes, weights, sum(part.requests for part in parts))
-
-
 def _ascending(sizes: IntArray) -> bool:
     """Tell whether rows are distinct and in lexicographic order: the first column that differs must grow."""
     steps = np.diff(sizes, axis=0)

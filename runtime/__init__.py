@@ -24,7 +24,8 @@ if TYPE_CHECKING:
         TrafficWarning,
     )
     from trtc.runtime.loader import load
-    from trtc.runtime.session import Explanation, Session, SessionStats
+    from trtc.runtime.session import Session
+    from trtc.runtime.session_facts import Explanation, SessionStats
     from trtc.runtime.verdicts import Verdict
 
 __all__ = [
@@ -61,7 +62,7 @@ _HOMES = {
     "CancelledError": "trtc.engines.errors",
     "CheckError": "trtc.profiles",
     "EngineError": "trtc.engines.errors",
-    "Explanation": "trtc.runtime.session",
+    "Explanation": "trtc.runtime.session_facts",
     "HostError": "trtc.profiles",
     "KeptViewWarning": "trtc.runtime.errors",
     "LeaseError": "trtc.runtime.errors",
@@ -70,7 +71,7 @@ _HOMES = {
     "RequestError": "trtc.profiles",
     "Session": "trtc.runtime.session",
     "SessionClosedError": "trtc.runtime.errors",
-    "SessionStats": "trtc.runtime.session",
+    "SessionStats": "trtc.runtime.session_facts",
     "SlotTimeoutError": "trtc.runtime.errors",
     "TrafficWarning": "trtc.runtime.errors",
     "TrtcError": "trtc.profiles",

@@ -15,7 +15,7 @@ import numpy as np
 from trtc.engines.array_files import write_npz
 from trtc.engines.errors import EngineError
 from trtc.profiles import RequestError, UsageError, sizes_text
-from trtc.profiles.grammar import ShapeOptions, trtexec_options
+from trtc.profiles.grammar import ShapeOptions, quote_name, trtexec_options
 from trtc.tools.durations import seconds_text
 from trtc.tools.generated import described, generate, value_domains
 from trtc.tools.inputs import read_inputs, requested_sizes, require_sizes, shown_sizes
@@ -230,9 +230,10 @@ def _run(
         if not request.generated:
             raise
         made = "; ".join(f"{name}: {text}" for name, text in request.generated.items())
+        ranges = " ".join(f"--val-range {quote_name(name)}:[LOW,HIGH]" for name in request.generated)
         raise EngineError(
-            f"{error}; the values were generated ({made}): give real ones with --inputs, "
-            "or their range with --val-range INPUT:[LOW,HIGH]"
+            f"{error}; the values were generated ({made}): give real ones with --inputs FILE.npz, or say what "
+            f"the model takes: {ranges}"
         ) from error
     profile, run_sizes = ran_at(session, request.feeds, request.sizes)
     facts = RunFacts(

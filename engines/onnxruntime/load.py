@@ -274,11 +274,7 @@ def run_into(run: Callable[[list[str]], dict[str, Any]], bucket: Layout, slot: S
     except ORT_ERRORS as error:
         raise engine_error(error, running) from error
     for name, place in bucket.outputs.items():
-        if values[name].shape != place.shape:
-            raise EngineError(
-                f"output {name!r} came back as {values[name].shape} where its relation to the input sizes says "
-                f"{place.shape}; the bundle's relations do not hold for these sizes: rebuild it with samples of them"
-            )
+        bucket.check_output(name, values[name].shape)
         array_at(slot.buffer, place)[...] = values[name]
     return {name: values[name] for name in bucket.late}
 

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from trtc.compiler.cache import BuildCache, Built
-from trtc.engines.manifest import decode_manifest
+from trtc.engines.manifest_json import decode_manifest
 
 orders = json.loads(Path(sys.argv[1]).read_text())
 manifest = decode_manifest(Path(orders["manifest"]).read_bytes())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,16 +21,8 @@ from trtc.engines.blobs import blob_path
 from trtc.engines.bundle import bundle_size_bytes, open_engine, read_manifest
 from trtc.engines.cachedir import cache_dir
 from trtc.engines.files import lock, unlock
-from trtc.engines.manifest import (
-    BlobFile,
-    BuildRecord,
-    EngineRecord,
-    Execution,
-    Manifest,
-    Requirements,
-    Source,
-    encode_manifest,
-)
+from trtc.engines.manifest import BlobFile, BuildRecord, EngineRecord, Execution, Manifest, Requirements, Source
+from trtc.engines.manifest_json import encode_manifest
 from trtc.engines.signature import Signature, TensorSpec
 from trtc.profiles import HostError, Ladder, ModelError, Profile, Range, UsageError
 
@@ -142,6 +135,19 @@ def test_a_failed_build_leaves_nothing_and_is_tried_again(cache: BuildCache, tmp
         cache.get_or_build(key("a"), tmp_path / "a.trtc", fail)
     assert not (tmp_path / "a.trtc").exists()
     assert [path for path in cache.folder.rglob("*") if path.name == "half"] == []
+    assert not cache.get_or_build(key("a"), tmp_path / "a.trtc", Builder()).hit
+
+
+def test_a_cache_folder_that_is_removed_during_a_build_is_told_with_what_to_do(
+    cache: BuildCache, tmp_path: Path
+) -> None:
+    def build(folder: Path) -> Built:
+        shutil.rmtree(cache.folder)
+        return Builder()(folder)
+
+    with pytest.raises(HostError, match=r"was removed meanwhile; build again, and leave .*or set TRTC_CACHE_DIR"):
+        cache.get_or_build(key("a"), tmp_path / "a.trtc", build)
+    assert not (tmp_path / "a.trtc").exists()
     assert not cache.get_or_build(key("a"), tmp_path / "a.trtc", Builder()).hit
 
 
@@ -364,7 +370,7 @@ def test_an_entry_that_is_finished_while_leftovers_are_removed_stays(
             record.write_bytes(written)
         return lock(path, access, **options)
 
-    monkeypatch.setattr("trtc.compiler.cache.lock", finish_then_lock)
+    monkeypatch.setattr("trtc.compiler.cache_entries.lock", finish_then_lock)
     cache.get_or_build(key("b"), tmp_path / "b.trtc", Builder(b"b"))
     assert entries(cache) == {key("late"), key("b")}
 

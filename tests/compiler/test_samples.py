@@ -9,7 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from trtc.compiler.samples import SampleOptions, check_samples, load_samples, write_sample
+from trtc.compiler.samples import SampleOptions, check_samples, load_samples
+from trtc.engines.array_files import write_npz
 from trtc.engines.signature import TensorSpec
 from trtc.profiles import UsageError
 
@@ -39,7 +40,7 @@ def test_an_npz_is_one_sample_and_a_folder_of_them_is_many(tmp_path):
 
 @pytest.mark.parametrize("name", ["a/b:0.π é", "../../x", "file", "plain", "50%"])
 def test_any_input_name_survives_writing_and_reading(tmp_path, name):
-    write_sample(tmp_path / "s.npz", {name: np.array([1.0, 2.0])})
+    write_npz(tmp_path / "s.npz", {name: np.array([1.0, 2.0])})
     assert load_samples([tmp_path / "s.npz"]).feeds[0][name].tolist() == [1, 2]
 
 
@@ -57,7 +58,7 @@ def test_a_member_that_is_an_input_by_its_plain_name_is_that_input(tmp_path):
 
 
 def test_strings_are_stored_as_text_arrays(tmp_path):
-    write_sample(tmp_path / "s.npz", {"t": np.array(["a", "héé"], object)})
+    write_npz(tmp_path / "s.npz", {"t": np.array(["a", "héé"], object)})
     checked = check_samples(load_samples([tmp_path / "s.npz"]), [TensorSpec("t", "string", ("n",))])
     assert checked.feeds[0]["t"].dtype == object
     assert checked.feeds[0]["t"].tolist() == ["a", "héé"]

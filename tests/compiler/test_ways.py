@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from trtc.compiler.measure import _calls_per_s
 from trtc.compiler.replay import Caller, Request, drive
+from trtc.compiler.timing import calls_per_s
 from trtc.compiler.ways import Race, Way, chosen, race
 from trtc.compiler.workload import requests_in, workload_of
 from trtc.engines.errors import EngineError
@@ -176,7 +176,7 @@ def test_an_interrupt_while_ways_are_counted_waits_for_the_calls_that_began():
             ended.append(1)
 
     with pytest.raises(KeyboardInterrupt):
-        _calls_per_s([Slow(), Slow()], 1e9)
+        calls_per_s([Slow(), Slow()], 1e9)
     assert len(begun) == len(ended) <= 4
 
 

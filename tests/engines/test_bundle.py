@@ -14,12 +14,14 @@ from trtc.engines.bundle import bundle_size_bytes, open_engine, read_manifest, w
 from trtc.engines.checksum import sealed
 from trtc.engines.errors import BundleError
 from trtc.engines.files import TEMPORARY_PREFIX
-from trtc.engines.manifest import MAX_MANIFEST_BYTES, EngineRecord, Manifest
+from trtc.engines.manifest_json import MAX_MANIFEST_BYTES
 from trtc.profiles import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from trtc.engines.manifest import EngineRecord, Manifest
 
 
 def first(manifest: Manifest) -> EngineRecord:

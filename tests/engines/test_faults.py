@@ -16,13 +16,14 @@ import pytest
 
 from trtc.engines.bundle import open_engine, read_manifest, write_bundle
 from trtc.engines.errors import BundleError
-from trtc.engines.manifest import EngineRecord, Manifest, encode_manifest
+from trtc.engines.manifest_json import encode_manifest
 from trtc.profiles import HostError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.engines.conftest import Parts
+    from trtc.engines.manifest import EngineRecord, Manifest
 
 CHILD = Path(__file__).with_name("write_child.py")
 NOBODY = 65534

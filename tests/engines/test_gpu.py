@@ -54,8 +54,8 @@ def test_without_a_driver_its_bindings_are_not_even_imported():
 
 def test_looking_for_gpus_where_there_are_none_imports_nothing_heavy():
     code = (
-        "import sys; from trtc.engines.gpu import survey_gpus, visible_gpus; s = survey_gpus(); assert visible_gpus() "
-        "== s.gpus; print(bool(s.gpus or s.faulty), [m for m in sys.modules if m.split('.')[0] in ('cuda', 'onnx')])"
+        "import sys; from trtc.engines.gpu import survey_gpus; s = survey_gpus(); "
+        "print(bool(s.gpus or s.faulty), [m for m in sys.modules if m.split('.')[0] in ('cuda', 'onnx')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     if done.stdout.startswith("True"):

@@ -35,9 +35,8 @@ from trtc.engines.manifest import (
     Requirements,
     Source,
     ValueDomain,
-    decode_manifest,
-    encode_manifest,
 )
+from trtc.engines.manifest_json import MAX_MANIFEST_BYTES, decode_manifest, encode_manifest
 from trtc.engines.signature import Signature, TensorSpec
 from trtc.profiles import Derived, Expr, Ladder, PadRule, Profile, Range, Step, Term
 from trtc.profiles.cost import CostModel, HeldOut
@@ -360,7 +359,7 @@ def test_an_unknown_field_is_refused_wherever_it_stands(place: tuple[Any, ...]) 
         pytest.param(GOLDEN.replace(b'"1.0"', b'"1.0rc1"'), "schema '1.0rc1'", id="not-numbers"),
         pytest.param(GOLDEN.replace(b'"min": 1,', b'"min": 999,'), "is not a range", id="range-upside-down"),
         pytest.param(GOLDEN.replace(b'"side": "right"', b'"side": "up"'), "Invalid enum value 'up'", id="unknown-side"),
-        pytest.param(b" " * (schema.MAX_MANIFEST_BYTES + 1), "up to", id="too-large"),
+        pytest.param(b" " * (MAX_MANIFEST_BYTES + 1), "up to", id="too-large"),
         pytest.param(b"\xff\xfe" + GOLDEN, "malformed|UTF-8|utf-8", id="not-utf-8"),
     ],
 )

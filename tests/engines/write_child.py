@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from trtc.engines.bundle import write_bundle
-from trtc.engines.manifest import decode_manifest
+from trtc.engines.manifest_json import decode_manifest
 from trtc.profiles import TrtcError
 
 orders = json.loads(Path(sys.argv[1]).read_text())

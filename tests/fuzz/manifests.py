@@ -11,8 +11,8 @@ from mutations import edited_bytes, edited_json
 from trtc.engines.bundle import read_manifest
 from trtc.engines.checksum import sealed
 from trtc.engines.errors import BundleError
-from trtc.engines.manifest import decode_manifest, encode_manifest
 from trtc.engines.manifest_file import manifest_from_bytes
+from trtc.engines.manifest_json import decode_manifest, encode_manifest
 
 if TYPE_CHECKING:
     from pathlib import Path

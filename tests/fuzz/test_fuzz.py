@@ -42,7 +42,7 @@ PLANTED = {
     "an-error-of-another-kind": (
         "manifest",
         (
-            "import trtc.engines.manifest as m\nfrom trtc.engines.errors import BundleError\nreal = m.check_seal\n"
+            "import trtc.engines.manifest_json as m\nfrom trtc.engines.errors import BundleError\nreal = m.check_seal\n"
             "def check(data):\n    try:\n        real(data)\n    except BundleError:\n        raise IndexError\n"
             "m.check_seal = check"
         ),
@@ -50,7 +50,7 @@ PLANTED = {
     ),
     "a-manifest-that-is-not-compared-with-its-checksum": (
         "manifest",
-        "import trtc.engines.manifest as m\nm.check_seal = lambda data: None",
+        "import trtc.engines.manifest_json as m\nm.check_seal = lambda data: None",
         "an altered manifest was read",
     ),
     "a-parser-that-gives-up": (
@@ -74,7 +74,7 @@ PLANTED = {
     "external-data-from-anywhere": (
         "importer",
         (
-            "from pathlib import Path\nimport trtc.compiler.external_data as m\n"
+            "from pathlib import Path\nimport trtc.compiler.external_source as m\n"
             "Path.is_relative_to = lambda *_: True\nPath.relative_to = lambda self, *_: self\n"
             "def anywhere(root, parts):\n    import os\n    return os.open(Path(*parts), os.O_RDONLY)\n"
             "m._open_below = anywhere"

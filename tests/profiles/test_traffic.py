@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trtc.profiles import UsageError
-from trtc.profiles.traffic import Arrivals, Traffic, merged_traffic, traffic_from_rows
+from trtc.profiles.traffic import Arrivals, Traffic, traffic_from_rows
 from trtc.profiles.traffic_summary import summary_lines
 
 ROWS = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(1, 5)), min_size=1, max_size=30)
@@ -47,20 +47,6 @@ def test_the_digest_is_of_shares_whatever_the_order_and_the_unit(rows):
     doubled = [(*row[:2], row[2] * 2) for row in reversed(rows)]
     assert traffic_of(rows).digest == traffic_of(doubled).digest
     assert traffic_of(rows).digest != traffic_of([*rows, (9, 10, 1)]).digest
-
-
-def test_merging_adds_weights_and_orders_symbols():
-    first = traffic_from_rows(("batch", "seq"), [[1, 5]], [2.0])
-    second = traffic_from_rows(("seq", "batch"), [[5, 1], [7, 2]])
-    merged = merged_traffic([first, second])
-    assert merged.sizes.tolist() == [[1, 5], [2, 7]]
-    assert merged.weights.tolist() == [3.0, 1.0]
-    assert merged.requests == 3
-
-
-def test_traffic_over_other_symbols_is_not_merged():
-    with pytest.raises(UsageError, match="traffic over batch and traffic over seq cannot be merged"):
-        merged_traffic([traffic_from_rows(("batch",), [[1]]), traffic_from_rows(("seq",), [[1]])])
 
 
 def test_restricting_keeps_the_arrivals_on_their_rows():

@@ -192,3 +192,25 @@ def test_nan_in_results_is_counted_and_is_null_in_json(trtc, tmp_path):
     said = trtc("run", tmp_path / "log.trtc", "--inputs", tmp_path / "r.npz", "--json")
     (output,) = json.loads(said.out, parse_constant=pytest.fail)["runs"][0]["outputs"]
     assert output | {"name": "y", "nan": 1, "min": None, "mean": None, "max": 0.0} == output
+
+
+def test_generated_values_that_the_model_refuses_are_told_with_the_options_to_type(trtc, tmp_path):
+    info = helper.make_tensor_value_info
+    table = helper.make_tensor("table", TensorProto.FLOAT, [1, 2], [1.0, 2.0])
+    nodes = [helper.make_node("Sub", ["my rate", "low"], ["at"]), helper.make_node("Gather", ["table", "at"], ["y"])]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [info("my rate", TensorProto.INT64, ["n"])],
+        [info("y", TensorProto.FLOAT, ["n", 2])],
+        [table, helper.make_tensor("low", TensorProto.INT64, [], [16000])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    onnx.save(model, tmp_path / "m.onnx")
+    made = trtc("build", tmp_path / "m.onnx", "-o", tmp_path / "m.trtc", "--measure-seconds", "0")
+    assert made.code == 0, made.err
+    said = trtc("run", tmp_path / "m.trtc", "--sizes", "n=3")
+    assert said.code == 1
+    advice = 'give real ones with --inputs FILE.npz, or say what the model takes: --val-range "my rate":[LOW,HIGH]'
+    assert said.err.strip().endswith(advice)
+    assert trtc("run", tmp_path / "m.trtc", "--sizes", "n=3", "--val-range", '"my rate":[16000,16000]').code == 0

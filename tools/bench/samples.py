@@ -53,11 +53,6 @@ class Samples:
         """Calls that ended in one second."""
         return self.count / self.elapsed_s if self.elapsed_s else 0.0
 
-    def of_request(self, request: int) -> Samples:
-        """Return the calls of one request."""
-        mine = self.request == request
-        return Samples(self.request[mine], self.intended_s[mine], self.begun_s[mine], self.finished_s[mine])
-
 
 def samples_of(rows: Sequence[tuple[int, float, float, float]]) -> Samples:
     """Make samples of (request, intended, begun, finished), sorted by their begin."""

@@ -114,7 +114,7 @@ class Task:
         if given["sizes"] or not own:
             source = None
             if self._model is not None:
-                from trtc.compiler.reverify import source_of_bundle
+                from trtc.compiler.bundle_values import source_of_bundle
 
                 source = source_of_bundle(manifest, self._model, ranges)
             values = Values(manifest, given["val_range"], source, given["seed"])

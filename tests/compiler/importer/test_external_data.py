@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, external_data_helper, helper
 
-from trtc.compiler.external_data import DATA_FILE, Reference, plan_pieces
+from trtc.compiler.external_data import DATA_FILE, plan_pieces
+from trtc.compiler.external_source import Reference
 from trtc.profiles import ModelError, UsageError
 
 X = np.ones((1, 2), np.float32)
@@ -230,11 +231,11 @@ def test_tensors_that_share_bytes_read_the_same_values(*, imported, run, folder,
 
 @pytest.mark.parametrize("parts", [("out.bin",), ("outdir", "s.bin")])
 def test_a_link_swapped_in_after_the_path_was_resolved_is_not_followed(folder, monkeypatch, parts):
-    from trtc.compiler import external_data
+    from trtc.compiler import external_source
 
     (folder / "out.bin").symlink_to("../s.bin")
     (folder / "outdir").symlink_to("..")
     regular = os.stat(folder / "ok.bin")  # noqa: PTH116 (the plain call, before it is replaced)
-    monkeypatch.setattr(external_data.os, "stat", lambda *_args, **_named: regular)  # as if swapped right after
+    monkeypatch.setattr(external_source.os, "stat", lambda *_args, **_named: regular)  # as if swapped right after
     with pytest.raises(OSError, match=r"symbolic links|Not a directory"):
-        external_data._open_below(folder, parts)
+        external_source._open_below(folder, parts)
