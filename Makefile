@@ -33,9 +33,9 @@ help:
 demo: $(VENV)/installed $(VENV)/models
 	@$(BIN)/python examples/demo.py
 
-# One process: the tests with real models already use every processor.
+# Two processes, each with whole files: most tests use one processor. PYTEST_ARGS='-n 0' runs them in one.
 test: $(VENV)/installed $(VENV)/models
-	@$(BIN)/python -m pytest -q $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile $(PYTEST_ARGS)
 
 conformance: $(VENV)/installed
 	@$(BIN)/python tests/conformance/run.py --json out/conformance.json --page docs/conformance.md

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _MAX_OPEN_ELEMENTS = 2**26
 """Of all inputs and outputs of one request, where a range has no upper end."""
+_EASY_ELEMENTS = 2**21
+"""Above this, sizes that have an upper end are halved beside those that have none: a large product of two takes minutes
+and tells no more than a large size of each."""
 Queues: TypeAlias = "dict[tuple[str, str], list[Point]]"
 
 
@@ -80,8 +83,23 @@ def _sizes(
     rows = [{symbol: found[k % len(found)] for symbol, found in choices.items()} for k in range(count)]
     if any(r.max is None for r in profile.ranges.values()):
         # Nobody asked for these sizes: all symbols grow together, and their product can leave any memory behind.
+        rows = [_eased(subject, row, profile) for row in rows]
         rows = [row for row in rows if _elements(subject, row) <= _MAX_OPEN_ELEMENTS] or rows[:1]
     return [row for i, row in enumerate(rows) if row not in rows[:i]]
+
+
+def _eased(subject: Subject, row: dict[str, int], profile: Profile) -> dict[str, int]:
+    """Halve the sizes of ranges with an upper end, in whole units, until the request is small or they cannot shrink."""
+    while _elements(subject, row) > _EASY_ELEMENTS:
+        smaller = dict(row)
+        for symbol, size in row.items():
+            r, unit = profile.ranges[symbol], subject.multiples.get(symbol, 1)
+            if r.max is not None and size > max(r.min, unit):
+                smaller[symbol] = max(r.min, unit, size // 2 // unit * unit)
+        if smaller == row:
+            break
+        row = smaller
+    return row
 
 
 def _elements(subject: Subject, sizes: dict[str, int]) -> int:

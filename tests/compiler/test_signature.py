@@ -275,9 +275,9 @@ def test_unknown_symbols_in_ranges_are_refused(model_of):
         signature_of(model, {"Batch": Range(1, 2, 3)})
 
 
-def real(path, tmp_path, ranges=None) -> SignatureResult:
+def real(path, tmp_path, ranges=None, options=None) -> SignatureResult:
     model = load_model(path, work_folder=tmp_path / "model")
-    return find_signature(model, open_reference(model, threads=1), SourceOptions(), ranges or {})
+    return find_signature(model, open_reference(model, threads=1), options or SourceOptions(), ranges or {})
 
 
 def symbols_replaced(found: SignatureResult, *names: str) -> list[str]:
@@ -290,7 +290,7 @@ def symbols_replaced(found: SignatureResult, *names: str) -> list[str]:
 
 
 def test_a_sentence_encoder(minilm_path, tmp_path):
-    found = real(minilm_path, tmp_path)
+    found = real(minilm_path, tmp_path, options=SourceOptions(budget_s=200.0))  # time for far sizes on a busy machine
     assert symbols_replaced(found, "batch", "seq") == ["[batch, seq]"] * 2 + ["[batch, seq, 384]", "[batch, 384]"]
     assert found.workable["sequence_length"].max == 512
 

@@ -13,6 +13,7 @@ from trtc.compiler.execute import run_call
 from trtc.compiler.probes.padding import probe_padding
 from trtc.compiler.tolerance import Tolerance
 from trtc.compiler.verify import Padding, VerifyOptions, verify_engine
+from trtc.compiler.verify_points import verify_points
 from trtc.engines.errors import EngineError
 from trtc.engines.manifest import Evidence, ValueDomain
 from trtc.engines.onnxruntime.load import open_graph
@@ -239,6 +240,25 @@ def test_open_sizes_of_many_symbols_together_do_not_outgrow_memory(small_case, o
     options = VerifyOptions(open_sizes=(1, 2, 17, 64))
     (result,) = verify_engine(open_engine(case.proto), case.subject, [case.reference], options=options)
     assert (result.passed, result.runs) == (True, 2)
+
+
+def test_beside_a_large_open_size_a_closed_one_is_halved_and_every_open_size_is_run(small_case, ladder_of):
+    """A batch of 64 with 512 tokens of 1024 floats would be 134 million elements."""
+    dims = ("B", "S", 1024)
+    ladder = ladder_of({"B": (0, None), "S": (1, 512)})
+    case = small_case([node("Neg", ["x"], ["y"])], {"x": ("float", dims)}, {"y": ("float", dims)}, ladder=ladder)
+    sizes = [point.sizes for point in verify_points(case.subject, (), VerifyOptions())["p0", "exact"]]
+    assert [size["B"] for size in sizes] == [0, 1, 2, 3, 5, 8, 17, 33, 64]
+    assert all(1 <= size["S"] <= 512 and 2 * size["B"] * size["S"] * 1024 <= 2**21 for size in sizes)
+    assert max(size["S"] for size in sizes) == 512
+
+
+def test_closed_sizes_stay_as_they_are(small_case, ladder_of):
+    dims = ("B", "S", 1024)
+    ladder = ladder_of({"B": (1, 64), "S": (1, 512)})
+    case = small_case([node("Neg", ["x"], ["y"])], {"x": ("float", dims)}, {"y": ("float", dims)}, ladder=ladder)
+    points = verify_points(case.subject, (), VerifyOptions())["p0", "exact"]
+    assert {"B": 64, "S": 512} in [point.sizes for point in points]
 
 
 def test_real_samples_are_run_exact_and_padded(masked_sum, open_engine):

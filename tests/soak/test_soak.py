@@ -72,7 +72,7 @@ def test_mixed_calls_from_many_threads_are_all_right_and_reserve_nothing_after_w
         ),
         pytest.param(
             "import ctypes, trtc.runtime.core as m\nreal, libc = m.write_inputs, ctypes.CDLL(None)\n"
-            "def leak(*a):\n    libc.malloc(1000)\n    return real(*a)\nm.write_inputs = leak",
+            "def leak(*a):\n    libc.malloc(4000)\n    return real(*a)\nm.write_inputs = leak",
             "bytes of malloc between two reloads",
             id="native-memory-that-is-kept",
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,11 +15,11 @@ import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
+from trtc.compiler import empty_sizes
 from trtc.tools.cli import command, described
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
 PADDED = ["--pad", "seq", "--pad", "batch", "--fill", "input_ids=0", "--fill", "attention_mask=0"]
 CLOSED = ["--dim", "batch=1..4", "--buckets", "seq=8,16", *PADDED]
@@ -47,6 +48,26 @@ def say(*words: object) -> Said:
         message, code = described(error)
         return Said(code, result.stdout, result.stderr + message)
     return Said(0, result.stdout, result.stderr)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def empty_sizes_are_tried_once() -> Iterator[None]:
+    """Remember what the process answered that tries a model at empty sizes: most builds here are of one model.
+
+    ``tests/compiler/test_empty_sizes.py`` is about that process.
+    """
+    ask = empty_sizes._answers
+    answers: dict[object, list[str]] = {}
+
+    def remembered(model: Any, signature: Any, trials: Any) -> list[str]:
+        asked = (model.sha256, signature, tuple((str(sizes), Path(feeds).read_bytes()) for _, sizes, feeds in trials))
+        if asked not in answers:
+            answers[asked] = ask(model, signature, trials)
+        return answers[asked]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(empty_sizes, "_answers", remembered)
+        yield
 
 
 @pytest.fixture(scope="session")
