@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from operator import index as index_of
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -61,12 +62,12 @@ def bound_address(method: str, arguments: tuple[Any, ...], dtype: np.dtype[Any])
         if (device, index) != _CPU:
             raise InexactError(f"{name!r} is bound to memory of device {device!r} {index}")
         known = element_dtype(element) == dtype
-        shape = tuple([int(size) for size in dims])
-        if not known or shape != tuple(dims) or min(shape, default=0) < 0 or int(address) < 1:
+        shape, start = tuple([index_of(size) for size in dims]), index_of(address)
+        if not known or min(shape, default=0) < 0 or start < 1:
             raise InexactError(f"{name!r} is bound to memory that is not plainly of {dtype}")
     except (TypeError, ValueError, TrtcError) as error:
         raise InexactError(f"{name!r} is bound in a way that ONNX Runtime judges") from error
-    return Bound(method, arguments, shape, _memory(int(address), shape, dtype, None))
+    return Bound(method, arguments, shape, _memory(start, shape, dtype, None))
 
 
 def bound_value(method: str, arguments: tuple[Any, ...], dtype: np.dtype[Any], kind: type) -> Bound:
@@ -101,7 +102,7 @@ def element_dtype(element: Any) -> np.dtype[Any]:
 def seen_shape(method: str, arguments: tuple[Any, ...]) -> tuple[int, ...]:
     """Return the shape of an input that ONNX Runtime's own binding has taken; raises whatever its shape raises."""
     if method == "bind_input":
-        return tuple([int(size) for size in arguments[4]])
+        return tuple([index_of(size) for size in arguments[4]])
     shape = arguments[1].shape
     return shape if method == "bind_cpu_input" else tuple(shape())
 
