@@ -1,7 +1,7 @@
 """Lets ``onnxruntime.IOBinding(session)`` make a binding that a bundle serves, or that is recorded.
 
-The class stays where it is and what it is: only what binds a session of this package is made of a subclass. That is
-defined when the first binding is made, so that a program without bindings does not pay for it.
+The class stays where it is and what it is: only what binds a session of this package is made of a subclass. Those are
+defined when the first binding is made, so that a program without bindings does not pay for them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,27 @@ def open_bindings(collection: Any) -> None:
     real = collection.IOBinding
     if "__new__" in vars(real):
         return
+    ours: tuple[type, type] | None = None
 
     def make(cls: type, session: Any = None, *args: Any, **kwargs: Any) -> Any:
+        nonlocal ours
         del args, kwargs  # `__init__` sees them
         if cls is real and getattr(session, "_trtc_counts", None) is not None:
-            from trtc.runtime.compat.binding import binding_class
-
-            cls = binding_class(collection)
+            if ours is None:
+                ours = _classes(collection)
+            cls = ours[session._trtc_served is not None]  # noqa: SLF001 (the classes are one thing, as in ONNX Runtime)
         return object.__new__(cls)
 
     real.__new__ = make
+
+
+def _classes(collection: Any) -> tuple[type, type]:
+    """Make the classes of bindings that are recorded, and of those that a bundle serves."""
+    from trtc.runtime.compat.recorded_binding import Recorded
+    from trtc.runtime.compat.served_binding import Bridge
+
+    real = collection.IOBinding
+    names = {"__doc__": real.__doc__, "__module__": real.__module__}
+    recorded = type(real.__name__, (Recorded, real), names)
+    more = {"_trtc_kind": collection.OrtValue, "_trtc_recorded": recorded}
+    return recorded, type(real.__name__, (Bridge, real), {**names, **more})

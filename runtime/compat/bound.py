@@ -21,6 +21,7 @@ _NUMBERS = {
     11: "double", 12: "uint32", 13: "uint64",
 }  # fmt: skip
 """Types of ``onnx.TensorProto.DataType`` that numpy has."""
+_NUMBER_OF = {numpy_dtype(name): number for number, name in _NUMBERS.items()}
 
 
 class Bound(NamedTuple):
@@ -82,7 +83,7 @@ def bound_value(method: str, arguments: tuple[Any, ...], dtype: np.dtype[Any], k
     found: Any = value
     try:
         plain = found.is_tensor() and found.device_name() == "cpu" and getattr(found, "_session", None) is None
-        if not plain or found.data_type() != f"tensor({_type_name(dtype)})":
+        if not plain or found.element_type() != _NUMBER_OF[dtype]:
             raise InexactError(f"{name!r} is bound to an OrtValue that is no tensor of {dtype} on the host")
         shape = tuple(found.shape())
         return Bound(method, arguments, shape, _memory(found.data_ptr(), shape, dtype, value))
@@ -99,25 +100,16 @@ def element_dtype(element: Any) -> np.dtype[Any]:
     return numpy_dtype(_NUMBERS.get(element, "")) if type(element) is int else np.dtype(element)
 
 
-def seen_shape(method: str, arguments: tuple[Any, ...]) -> tuple[int, ...]:
-    """Return the shape of an input that ONNX Runtime's own binding has taken; raises whatever its shape raises."""
-    if method == "bind_input":
-        return tuple([index_of(size) for size in arguments[4]])
-    shape = arguments[1].shape
-    return shape if method == "bind_cpu_input" else tuple(shape())
-
-
-class BoundFeeds:
+class BoundFeeds(NamedTuple):
     """Values of the inputs of a run that has just ended, read when somebody asks for them.
 
-    Args:
+    Attributes:
         inputs: by name.
         written: returns the memory that the run wrote.
     """
 
-    def __init__(self, inputs: Mapping[str, Bound], written: Callable[[], Iterable[np.ndarray]]) -> None:
-        self._inputs = inputs
-        self._written = written
+    inputs: Mapping[str, Bound]
+    written: Callable[[], Iterable[np.ndarray]]
 
     def items(self) -> list[tuple[str, np.ndarray]]:
         """Return names and arrays.
@@ -125,8 +117,8 @@ class BoundFeeds:
         Raises:
             TypeError: where they cannot be had: on a device, or written over by the run.
         """
-        found = [(name, _array_of(bound)) for name, bound in self._inputs.items()]
-        for place in self._written():
+        found = [(name, _array_of(bound)) for name, bound in self.inputs.items()]
+        for place in self.written():
             if any(np.may_share_memory(array, place) for _, array in found):
                 raise TypeError("a run wrote its output over its input")
         return found
@@ -170,7 +162,3 @@ def _memory(address: int, shape: tuple[int, ...], dtype: np.dtype[Any], owner: o
     if not prod(shape):
         return np.empty(shape, dtype)
     return np.asarray(_Memory(address, shape, dtype.str, owner))
-
-
-def _type_name(dtype: np.dtype[Any]) -> str:
-    return {"float32": "float", "float64": "double"}.get(dtype.name, dtype.name)

@@ -105,6 +105,10 @@ def test_terminate_takes_what_it_took_before(products):
     assert "terminate" in (onnxruntime.RunOptions.terminate.__doc__ or "")
 
 
+ADAPTERS: list[Any] = []
+"""Kept alive: options refer to an adapter without holding it."""
+
+
 def adapted(folder: Path) -> onnxruntime.RunOptions:
     adapter = onnxruntime.AdapterFormat()
     adapter.set_adapter_version(1)
@@ -115,6 +119,7 @@ def adapted(folder: Path) -> onnxruntime.RunOptions:
     loaded.Load(str(folder / "a.adapter"))
     options = quiet()
     options.add_active_adapter(loaded)
+    ADAPTERS.append(loaded)
     return options
 
 
