@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 
-def outcome(call: Any, session: Any) -> Any:
+def outcome(call: Any, *arguments: Any) -> Any:
     """What a call ends with; exceptions by class and text, addresses of objects left out."""
     try:
-        return "value", call(session)
+        return "value", call(*arguments)
     except Exception as error:  # noqa: BLE001 (whichever it is)
         return "error", type(error), str(error).partition("\n")[0].partition(" object at 0x")[0]
 

@@ -83,6 +83,9 @@ class Recorded(Real):  # type: ignore[misc]
         else:
             counts.note_feeds((), begin)
 
+    def _trtc_settle(self) -> None:
+        """Do nothing: it is ONNX Runtime's already."""
+
     def _trtc_written(self) -> list[np.ndarray]:
         """View what the last run wrote on the host."""
         values = self.get_outputs()
