@@ -23,11 +23,13 @@ def open_bindings(collection: Any) -> None:
     def make(cls: type, session: Any = None, *args: Any, **kwargs: Any) -> Any:
         nonlocal ours
         del args, kwargs  # `__init__` sees them
-        if cls is real and getattr(session, "_trtc_counts", None) is not None:
-            if ours is None:
-                ours = _classes(collection)
-            cls = ours[session._trtc_served is not None]  # noqa: SLF001 (the classes are one thing, as in ONNX Runtime)
-        return object.__new__(cls)
+        if cls is not real or getattr(session, "_trtc_counts", None) is None:
+            return object.__new__(cls)
+        if ours is None:
+            ours = _classes(collection)
+        binding: Any = object.__new__(ours[session._trtc_served is not None])  # noqa: SLF001 (these classes are one thing)
+        binding._trtc_session, binding._trtc_inputs = session, {}  # noqa: SLF001
+        return binding
 
     real.__new__ = make
 
@@ -38,7 +40,7 @@ def _classes(collection: Any) -> tuple[type, type]:
     from trtc.runtime.compat.served_binding import Bridge
 
     real = collection.IOBinding
-    names = {"__doc__": real.__doc__, "__module__": real.__module__}
+    names = {"__doc__": real.__doc__, "__module__": real.__module__, "_trtc_session": None}
     recorded = type(real.__name__, (Recorded, real), names)
     more = {"_trtc_kind": collection.OrtValue, "_trtc_recorded": recorded}
     return recorded, type(real.__name__, (Bridge, real), {**names, **more})

@@ -48,7 +48,7 @@ def bound_array(arguments: tuple[Any, ...], dtype: np.dtype[Any]) -> Bound:
     name, value = arguments
     if not isinstance(value, np.ndarray) or value.dtype != dtype or not value.dtype.isnative:
         raise InexactError(f"input {name!r} is bound to what is no array of {dtype}")
-    array = np.asarray(value, order="C")
+    array = np.asarray(value, order="C").view()  # of its own shape, as of now
     return Bound("bind_cpu_input", (name, array), array.shape, array)
 
 

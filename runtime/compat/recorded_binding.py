@@ -23,14 +23,10 @@ _BY_NOW = "its binding is ONNX Runtime's by now"
 
 
 class Recorded(Real):  # type: ignore[misc]
-    """A binding of ONNX Runtime whose runs are counted."""
+    """A binding of ONNX Runtime whose runs are counted. Whoever makes one sets both attributes."""
 
-    _trtc_session: Any = None
-
-    def __init__(self, session: Any) -> None:
-        self._trtc_session = session
-        self._trtc_inputs: dict[str, Bound] = {}
-        super().__init__(session)
+    _trtc_session: Any
+    _trtc_inputs: dict[str, Bound]
 
     def bind_cpu_input(self, name: Any, arr_on_cpu: Any) -> None:
         """Bind an input to an array, as ``onnxruntime.IOBinding.bind_cpu_input``."""
@@ -64,20 +60,15 @@ class Recorded(Real):  # type: ignore[misc]
         self._trtc_inputs.clear()
         super().clear_binding_inputs()
 
-    def _trtc_run(self, run_options: Any) -> None:
-        """Run once, for the session."""
-        session = self._trtc_session
-        if session._trtc_served is not None:  # noqa: SLF001 (the two classes are one thing, as in ONNX Runtime)
-            session._trtc_counts.fell_through("run_with_iobinding", _BY_NOW)  # noqa: SLF001
-        self._trtc_count(run_options)
-
-    def _trtc_count(self, run_options: Any) -> None:
-        """Run once and count that."""
+    def _trtc_run(self, run_options: Any, *, counted: bool = False) -> None:
+        """Run once, for the session; ``counted`` says that this is known to have been left to ONNX Runtime."""
         session, seen = self._trtc_session, self._trtc_inputs
-        counts = session._trtc_counts  # noqa: SLF001
+        counts = session._trtc_counts  # noqa: SLF001 (the two classes are one thing, as in ONNX Runtime)
+        if session._trtc_served is not None and not counted:  # noqa: SLF001
+            counts.fell_through("run_with_iobinding", _BY_NOW)
         begin = perf_counter()
         session._trtc_real.run_with_iobinding(session, self, run_options)  # noqa: SLF001
-        if session._trtc_required() <= seen.keys():  # noqa: SLF001
+        if (session._trtc_needs or session._trtc_required()) <= seen.keys():  # noqa: SLF001
             shapes = tuple([bound.shape for bound in seen.values()])
             counts.note(tuple(seen), shapes, begin, BoundFeeds(seen, self._trtc_written))
         else:

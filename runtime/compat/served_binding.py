@@ -29,15 +29,14 @@ _NO_VALUES = "outputs are asked for before a run"
 
 
 class Bridge(Real):  # type: ignore[misc]
-    """A binding of ONNX Runtime, served by a bundle where that gives the same answers."""
+    """A binding of ONNX Runtime, served by a bundle where that gives the same answers. Made as ``Recorded`` is."""
 
-    _trtc_session: Any = None
+    _trtc_session: Any
+    _trtc_inputs: dict[str, Bound]
 
     def __init__(self, session: Any) -> None:
-        self._trtc_session = session
         self._trtc_bundle: Served = session._trtc_served  # noqa: SLF001 (the two classes are one thing, as in ONNX Runtime)
-        # What was bound, memory of inputs and outputs, and values of outputs that were handed out.
-        self._trtc_inputs: dict[str, Bound] = {}
+        # Beside what was bound: memory of inputs and outputs, and values of outputs that were handed out.
         self._trtc_feeds: dict[str, np.ndarray] = {}
         self._trtc_outputs: dict[str, Bound] = {}
         self._trtc_places: dict[str, np.ndarray] = {}
@@ -130,8 +129,9 @@ class Bridge(Real):  # type: ignore[misc]
         self._trtc_fall("io_binding", f"attribute {name} of a binding is asked for")
         return getattr(self, name)
 
-    def _trtc_run(self, run_options: Any) -> None:
+    def _trtc_run(self, run_options: Any, *, counted: bool = False) -> None:
         """Run once, for the session."""
+        del counted
         session, bundle = self._trtc_session, self._trtc_bundle
         begin = perf_counter()
         try:
@@ -141,7 +141,7 @@ class Bridge(Real):  # type: ignore[misc]
         except (InexactError, TrtcError) as error:
             session._trtc_through("run_with_iobinding", error)  # noqa: SLF001
             self._trtc_settle()
-            self._trtc_count(run_options)
+            self._trtc_run(run_options, counted=True)
         else:
             feeds = BoundFeeds(self._trtc_inputs, self._trtc_places.values)
             session._trtc_counts.note(bundle.order, shapes, begin, feeds)  # noqa: SLF001

@@ -70,6 +70,7 @@ class Bridge(Real):  # type: ignore[misc]
     _trtc_served: Served | None = None
     _trtc_counts: ModelCounts | None = None
     _trtc_arguments: tuple[Any, ...] | None = None
+    _trtc_needs: frozenset[str] = frozenset()
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Make a session; one that the engine of a bundle asks for is ONNX Runtime's own."""
@@ -237,11 +238,9 @@ class Bridge(Real):  # type: ignore[misc]
 
     def _trtc_required(self) -> frozenset[str]:
         """Return the inputs that a call must give."""
-        known: frozenset[str] | None = self.__dict__.get("_trtc_needs")
-        if known is None:
-            names = [arg.name for arg in self.get_inputs() if not arg.type.startswith("optional")]
-            known = self._trtc_needs = frozenset(names)
-        return known
+        names = [arg.name for arg in self.get_inputs() if not arg.type.startswith("optional")]
+        self._trtc_needs = frozenset(names)
+        return self._trtc_needs
 
     def _trtc_answer(self, method: str, served: Served, request: tuple[Any, Any], options: Any) -> Answer:
         """Let the bundle answer one call (see ``Served.run``), with options of the run or None."""
