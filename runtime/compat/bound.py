@@ -48,7 +48,7 @@ def bound_array(arguments: tuple[Any, ...], dtype: np.dtype[Any]) -> Bound:
     name, value = arguments
     if not isinstance(value, np.ndarray) or value.dtype != dtype or not value.dtype.isnative:
         raise InexactError(f"input {name!r} is bound to what is no array of {dtype}")
-    array = np.asarray(value, order="C").view()  # of its own shape, as of now
+    array = np.asarray(value, order="C").view(dtype)  # of its own shape, as of now
     return Bound("bind_cpu_input", (name, array), array.shape, array)
 
 
@@ -124,13 +124,18 @@ class BoundFeeds(NamedTuple):
         return found
 
 
+def is_on_host(value: Any) -> bool:
+    """Tell whether an ``OrtValue`` is a tensor of numbers on the host."""
+    return bool(value.is_tensor() and value.device_name() == "cpu" and value.data_type() != "tensor(string)")
+
+
 def value_memory(value: Any) -> np.ndarray:
     """View the memory of an ``OrtValue``.
 
     Raises:
         TypeError: unless it is a tensor of numbers on the host.
     """
-    if not value.is_tensor() or value.device_name() != "cpu" or "string" in value.data_type():
+    if not is_on_host(value):
         raise TypeError("an OrtValue that is no tensor of numbers on the host")
     return _memory(value.data_ptr(), tuple(value.shape()), numpy_dtype(value.data_type()[7:-1]), value)
 

@@ -10,7 +10,7 @@ from operator import index
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from trtc.runtime.compat.bound import Bound, BoundFeeds, value_memory
+from trtc.runtime.compat.bound import Bound, BoundFeeds, is_on_host, value_memory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,8 +57,8 @@ class Recorded(Real):  # type: ignore[misc]
 
     def clear_binding_inputs(self) -> None:
         """Bind no input any more."""
-        self._trtc_inputs.clear()
         super().clear_binding_inputs()
+        self._trtc_inputs.clear()
 
     def _trtc_run(self, run_options: Any, *, counted: bool = False) -> None:
         """Run once, for the session; ``counted`` says that this is known to have been left to ONNX Runtime."""
@@ -79,5 +79,4 @@ class Recorded(Real):  # type: ignore[misc]
 
     def _trtc_written(self) -> list[np.ndarray]:
         """View what the last run wrote on the host."""
-        values = self.get_outputs()
-        return [value_memory(value) for value in values if value.is_tensor() and value.device_name() == "cpu"]
+        return [value_memory(value) for value in self.get_outputs() if is_on_host(value)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from functools import partial
 from threading import local
 from typing import TYPE_CHECKING, Any
@@ -91,8 +90,9 @@ class Served:
 
     def under(self, token: CancelToken) -> Served:
         """Return this with runs that a token stops."""
-        twin = copy(self)
-        twin._run = partial(self._run, cancel=token)  # noqa: SLF001 (its own)
+        twin = object.__new__(Served)
+        twin.__dict__.update(self.__dict__)
+        twin._run = partial(self._run, cancel=token)
         return twin
 
     def _checked(self, feeds: Any) -> dict[str, Any]:

@@ -211,6 +211,7 @@ SERVED: dict[str, Callable[[Any], Any]] = {
     "in-place-after-a-copy": changed_after_a_copy,
     "read-only": lambda s: ran(s, binding_of(s, np.broadcast_to(X[0], (4, 3)))),
     "masked": lambda s: ran(s, binding_of(s, np.ma.masked_array(X, X > 0))),
+    "of-a-twin-type": lambda s: ((b := binding_of(s)).bind_cpu_input("s", np.array(4, np.longlong)), ran(s, b)),
     "no-rows": lambda s: ran(s, binding_of(s, X[:0])),
     "values": values_described,
     "kept-over-a-run": kept_over_a_run,
