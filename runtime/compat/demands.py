@@ -18,16 +18,18 @@ _NUMBERS = "session.set_denormal_as_zero"
 _SPINNING = "session.intra_op.allow_spinning"
 _FILES = ("session.model_external_initializers_file_folder_path", "session.load_model_format")
 _UNREADABLE = (
+    "add_active_adapter",
     "add_external_initializers",
     "add_external_initializers_from_files_in_memory",
     "add_free_dimension_override_by_denotation",
     "add_free_dimension_override_by_name",
     "add_initializer",
+    "add_run_config_entry",
     "register_custom_ops_library",
     "set_provider_selection_policy",
     "set_provider_selection_policy_delegate",
 )
-"""Methods of session options whose effect cannot be read back from them."""
+"""Methods of session options, and of options of a run, whose effect cannot be read back from them."""
 _UNREADABLE_OPTIONS: WeakSet[Any] = WeakSet()
 """Objects that one of them was called on; what watches them belongs to the process."""
 
@@ -65,7 +67,7 @@ def demands_of(
     named, refusal = _providers(providers, provider_options, available)
     if not refusal:
         refusal = _refused_options(options) or _refused_keywords(others)
-    if not refusal and options is not None and options in _UNREADABLE_OPTIONS:
+    if not refusal and options is not None and unreadable(options):
         refusal = "session options that cannot be read back, such as overridden dimensions or custom operators"
     if refusal or options is None:
         return Demands(refusal, named)
@@ -78,11 +80,16 @@ def demands_of(
 
 
 def watch_options(options_class: Any) -> None:
-    """Make a class of session options remember objects that hold what cannot be read back."""
+    """Make a class of options, of sessions or of runs, remember objects that hold what cannot be read back."""
     for name in _UNREADABLE:
         original = getattr(options_class, name, None)
         if original is not None and not hasattr(original, "trtc_watched"):
             setattr(options_class, name, _watched(original))
+
+
+def unreadable(options: Any) -> bool:
+    """Tell whether options hold what cannot be read back."""
+    return options in _UNREADABLE_OPTIONS
 
 
 def _watched(original: Any) -> Any:

@@ -8,7 +8,7 @@ from trtc.runtime.compat.exact import InexactError
 
 
 def host_array(value: Any, kind: Any) -> Any:
-    """Return the array that an ``OrtValue`` (the class is ``kind``) holds, as a copy.
+    """Return the array that an ``OrtValue`` (the class is ``kind``) holds.
 
     Raises:
         InexactError: for anything but a tensor on the host of a type that numpy has.
@@ -22,11 +22,19 @@ def host_array(value: Any, kind: Any) -> Any:
 
 
 def host_value(result: Any, kind: Any) -> Any:
-    """Return an ``OrtValue`` (the class is ``kind``) that holds an array.
+    """Return an ``OrtValue`` (the class is ``kind``) that owns what an array holds; nobody else may own that array.
+
+    One that is made with ``ortvalue_from_numpy`` owns nothing: what programs take from it, with ``numpy()`` or through
+    DLPack, would lie in freed memory as soon as they drop the value itself.
 
     Raises:
         InexactError: for anything but numbers.
     """
     if not hasattr(result, "dtype") or result.dtype.kind not in "biuf":
         raise InexactError("an output that is no tensor of numbers")
-    return kind.ortvalue_from_numpy(result)
+    try:
+        return kind.from_dlpack(result)
+    except (AttributeError, BufferError, RuntimeError, TypeError):  # an older library, or memory that is not writable
+        value = kind.ortvalue_from_shape_and_type(result.shape, result.dtype.type)
+        value.update_inplace(result)
+        return value

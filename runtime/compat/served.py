@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,12 +16,15 @@ from trtc.runtime.compat.facts import facts_of
 from trtc.runtime.loader import load
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from trtc.engines.signature import TensorSpec
+    from trtc.runtime.cancel import CancelToken
     from trtc.runtime.compat.demands import Demands
     from trtc.runtime.compat.settings import KnownBundle
     from trtc.runtime.session import Session
+
+    Answer = tuple[list[Any], tuple[Any, ...], Mapping[str, Any]]
 
 
 class Served:
@@ -30,13 +34,14 @@ class Served:
         facts: what it says about the model; None where the bundle does not hold that.
         providers: what it says about providers.
         order: names of the inputs.
+        input_dtypes, output_dtypes: by name; None where ONNX Runtime's own conversions decide.
     """
 
     def __init__(self, session: Session, demands: Demands) -> None:
         manifest = session.manifest
         self.facts = facts_of(manifest)
         self.providers = list(demands.providers)
-        self._run = session.run
+        self._run: Callable[..., dict[str, Any]] = session.run
         self._outputs = [spec.public_name for spec in manifest.signature.outputs]
         self._names = tuple(self._outputs)
         dtypes = {spec.name: _dtype(spec) for spec in manifest.signature.inputs}
@@ -45,9 +50,11 @@ class Served:
         else:
             self._dtypes = {spec.name: dtypes[spec.name] for spec in manifest.signature.inputs if not spec.has_default}
         self.order = tuple(self._dtypes)
+        self.input_dtypes = self._dtypes
+        self.output_dtypes = {spec.public_name: _dtype(spec) for spec in manifest.signature.outputs}
         self._plain = tuple(self._dtypes.items())
 
-    def run(self, names: Any, feeds: Mapping[str, Any]) -> tuple[list[Any], tuple[Any, ...], Mapping[str, Any]]:
+    def run(self, names: Any, feeds: Mapping[str, Any]) -> Answer:
         """Run once.
 
         Returns:
@@ -76,6 +83,13 @@ class Served:
         wanted = self._names if everything else exact_names(names, self._names)
         results = self._run(feeds)
         return [results[name] for name in wanted], tuple(shapes), feeds
+
+    def under(self, token: CancelToken) -> Served:
+        """Return this with runs that a token stops."""
+        twin = object.__new__(Served)
+        twin.__dict__.update(self.__dict__)
+        twin._run = partial(self._run, cancel=token)
+        return twin
 
     def _checked(self, feeds: Any) -> dict[str, Any]:
         if not hasattr(feeds, "keys") or set(feeds.keys()) != self._dtypes.keys():

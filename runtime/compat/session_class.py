@@ -15,6 +15,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from trtc.profiles import TrtcError
+from trtc.runtime.compat.binding_door import open_bindings
 from trtc.runtime.compat.demands import watch_options
 from trtc.runtime.compat.exact import InexactError
 from trtc.runtime.compat.ort_values import host_array, host_value
@@ -25,16 +26,16 @@ if TYPE_CHECKING:
     from trtc.runtime.compat.counts import ModelCounts
     from trtc.runtime.compat.desk import Desk
     from trtc.runtime.compat.facts import Facts
-    from trtc.runtime.compat.served import Served
+    from trtc.runtime.compat.served import Answer, Served
 
     Real = Any
 else:
     Real = object
 
 _LIVE: weakref.WeakSet[Any] = weakref.WeakSet()
-_OPTIONS = "run options are given"
 _ONLY_THERE = "only ONNX Runtime has it"
 _UNSEEN = "its sizes are not recorded"
+_ANOTHER = "its binding is of another session, or of a class of its own"
 
 
 def session_class(collection: Any, desk: Desk) -> type:
@@ -47,6 +48,8 @@ def session_class(collection: Any, desk: Desk) -> type:
     real = collection.InferenceSession
     if desk.bundles:
         watch_options(collection.C.SessionOptions)
+        watch_options(collection.C.RunOptions)
+    open_bindings(collection)
     names = {
         "_trtc_collection": collection,
         "_trtc_desk": desk,
@@ -54,7 +57,7 @@ def session_class(collection: Any, desk: Desk) -> type:
         "__doc__": Bridge.__doc__,
         "__module__": real.__module__,
     }
-    for name in ("run", "run_with_ort_values", "set_providers", "__init__"):
+    for name in ("run", "run_async", "run_with_ort_values", "run_with_iobinding", "set_providers", "__init__"):
         # Python names the function in its complaints about arguments.
         getattr(Bridge, name).__qualname__ = getattr(real, name).__qualname__
     return type(real.__name__, (Bridge, real), names)
@@ -66,6 +69,7 @@ class Bridge(Real):  # type: ignore[misc]
     _trtc_served: Served | None = None
     _trtc_counts: ModelCounts | None = None
     _trtc_arguments: tuple[Any, ...] | None = None
+    _trtc_needs: frozenset[str] = frozenset()
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Make a session; one that the engine of a bundle asks for is ONNX Runtime's own."""
@@ -105,16 +109,18 @@ class Bridge(Real):  # type: ignore[misc]
         if counts is None:
             return super().run(output_names, input_feed, run_options)
         begin = perf_counter()
-        if served is not None and run_options is None:
+        if served is not None:
             try:
-                results, shapes, arrays = served.run(output_names, input_feed)
+                if run_options is None:
+                    results, shapes, arrays = served.run(output_names, input_feed)
+                else:
+                    request = output_names, input_feed
+                    results, shapes, arrays = self._trtc_answer("run", served, request, run_options)
             except (InexactError, TrtcError) as error:
                 self._trtc_through("run", error)
             else:
                 counts.note(served.order, shapes, begin, arrays)
                 return results
-        elif served is not None:
-            self._trtc_make("run", _OPTIONS)
         found = super().run(output_names, input_feed, run_options)
         counts.note_feeds(input_feed, begin)
         return found
@@ -125,34 +131,55 @@ class Bridge(Real):  # type: ignore[misc]
         if counts is None:
             return super().run_with_ort_values(output_names, input_dict_ort_values, run_options)
         begin = perf_counter()
-        if served is not None and run_options is None:
-            kind = self._trtc_collection.OrtValue
+        if served is not None:
+            method, kind = "run_with_ort_values", self._trtc_collection.OrtValue
             try:
                 feeds = {name: host_array(value, kind) for name, value in input_dict_ort_values.items()}
-                results, shapes, arrays = served.run(output_names, feeds)
+                request = output_names, feeds
+                results, shapes, arrays = self._trtc_answer(method, served, request, run_options)
                 values = [host_value(result, kind) for result in results]
             except (InexactError, TrtcError, AttributeError) as error:
-                self._trtc_through("run_with_ort_values", error)
+                self._trtc_through(method, error)
             else:
                 counts.note(served.order, shapes, begin, arrays)
                 return values
-        elif served is not None:
-            self._trtc_make("run_with_ort_values", _OPTIONS)
         found = super().run_with_ort_values(output_names, input_dict_ort_values, run_options)
         counts.note_feeds(input_dict_ort_values, begin)
         return found
 
     def run_with_iobinding(self, iobinding: Any, run_options: Any = None) -> None:
         """Run once, as ``onnxruntime.InferenceSession.run_with_iobinding``."""
-        if self._trtc_counts is not None:
-            self._trtc_counts.fell_through("run_with_iobinding", _UNSEEN)
-        super().run_with_iobinding(iobinding, run_options)
+        counts = self._trtc_counts
+        if counts is None:
+            super().run_with_iobinding(iobinding, run_options)
+        elif getattr(iobinding, "_trtc_session", None) is self:
+            iobinding._trtc_run(run_options)  # noqa: SLF001 (the two classes are one thing, as in ONNX Runtime)
+        else:
+            if self._trtc_served is None:
+                counts.fell_through("run_with_iobinding", _UNSEEN)
+            else:
+                self._trtc_make("run_with_iobinding", _ANOTHER)
+            super().run_with_iobinding(iobinding, run_options)
 
-    def run_async(self, *args: Any, **kwargs: Any) -> Any:
+    def run_async(
+        self, output_names: Any, input_feed: Any, callback: Any, user_data: Any, run_options: Any = None
+    ) -> Any:
         """Start a run, as ``onnxruntime.InferenceSession.run_async``."""
-        if self._trtc_counts is not None:
-            self._trtc_counts.fell_through("run_async", _UNSEEN)
-        return super().run_async(*args, **kwargs)
+        counts = self._trtc_counts
+        if counts is None:
+            return super().run_async(output_names, input_feed, callback, user_data, run_options)
+        if self._trtc_served is not None:
+            self._trtc_make("run_async", _ONLY_THERE)
+        given = dict(input_feed) if isinstance(input_feed, dict) else ()
+        begin = perf_counter()
+
+        def noted(results: Any, data: Any, failure: str) -> Any:
+            if not failure:
+                counts.note_feeds(given, begin)
+            return callback(results, data, failure)
+
+        called = noted if callable(callback) else callback
+        return super().run_async(output_names, input_feed, called, user_data, run_options)
 
     def get_inputs(self) -> Any:
         """Return what the model takes."""
@@ -203,6 +230,25 @@ class Bridge(Real):  # type: ignore[misc]
         served = self._trtc_served
         return None if served is None else served.facts
 
+    def _trtc_bindings(self) -> weakref.WeakSet[Any]:
+        """Return the bindings that the bundle serves, to be added to."""
+        bindings: weakref.WeakSet[Any] = self.__dict__.setdefault("_trtc_bound", weakref.WeakSet())
+        return bindings
+
+    def _trtc_required(self) -> frozenset[str]:
+        """Return the inputs that a call must give."""
+        names = [arg.name for arg in self.get_inputs() if not arg.type.startswith("optional")]
+        self._trtc_needs = frozenset(names)
+        return self._trtc_needs
+
+    def _trtc_answer(self, method: str, served: Served, request: tuple[Any, Any], options: Any) -> Answer:
+        """Let the bundle answer one call (see ``Served.run``), with options of the run or None."""
+        if options is None:
+            return served.run(*request)
+        from trtc.runtime.compat.run_options import run_with
+
+        return run_with(options, self._trtc_collection.C, method, served, request)
+
     def _trtc_through(self, method: str, error: Exception) -> None:
         """Leave one call to ONNX Runtime."""
         if isinstance(error, SessionClosedError):
@@ -215,6 +261,8 @@ class Bridge(Real):  # type: ignore[misc]
     def _trtc_leave(self, method: str, reason: str) -> None:
         """Leave everything from now on to ONNX Runtime."""
         self._trtc_make(method, reason)
+        for binding in tuple(self._trtc_bindings()):
+            binding._trtc_settle()  # noqa: SLF001 (as above)
         self._trtc_served = None
 
     def _trtc_make(self, method: str, reason: str) -> None:

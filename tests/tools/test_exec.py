@@ -183,12 +183,15 @@ def test_threads_that_fall_through_at_once_make_one_real_session(world):
     code = """
     from concurrent.futures import ThreadPoolExecutor
     session = ort.InferenceSession(model)
+    options = ort.RunOptions()
+    options.only_execute_path_to_fetches = True
     with ThreadPoolExecutor(8) as pool:
-        print(set(pool.map(lambda i: session.run(None, {"x": x}, ort.RunOptions())[0].sum().item(), range(64))))
+        print(set(pool.map(lambda i: session.run(None, {"x": x}, options)[0].sum().item(), range(64))))
     """
     done = world.exec("--bundle", world.bundle, "--", sys.executable, world.program(code))
     assert (done.returncode, done.stdout) == (0, "{30.0}\n"), done.stderr
-    assert world.only["through"] == [{"method": "run", "reason": "run options are given", "count": 64}]
+    reason = "run option only_execute_path_to_fetches is set"
+    assert world.only["through"] == [{"method": "run", "reason": reason, "count": 64}]
 
 
 def test_a_session_cannot_be_pickled_as_ever(world):
@@ -330,23 +333,47 @@ def test_a_record_holds_sizes_times_ranges_and_samples(world):
             assert sample["x"].dtype == np.float32
 
 
-def test_values_of_onnx_runtime_are_recorded_and_bindings_are_said_to_be_missing(world):
+def test_values_of_onnx_runtime_and_bindings_are_recorded(world):
     record = world.folder / "traffic.jsonl"
     code = """
     session = ort.InferenceSession(model)
     session.run_with_ort_values(None, {"x": ort.OrtValue.ortvalue_from_numpy(x)})
-    binding = session.io_binding()
-    binding.bind_cpu_input("x", x)
-    binding.bind_output("y")
-    session.run_with_iobinding(binding)
+    for binding in (session.io_binding(), ort.IOBinding(session)):
+        binding.bind_cpu_input("x", x)
+        binding.bind_output("y")
+        session.run_with_iobinding(binding)
     """
     done = world.exec("--record", record, "--", sys.executable, world.program(code))
     assert done.returncode == 0, done.stderr
-    [call] = [entry for entry in entries(record) if "inputs" in entry]
-    assert (call["inputs"], call["count"]) == ({"x": [2, 3]}, 1)
-    assert world.only["through"] == [
-        {"method": "run_with_iobinding", "reason": "its sizes are not recorded", "count": 1}
-    ]
+    calls = [entry for entry in entries(record) if "inputs" in entry]
+    assert all(entry["inputs"] == {"x": [2, 3]} for entry in calls)
+    assert sum(entry["count"] for entry in calls) == 3
+    assert world.only["through"] == []
+
+
+def test_bindings_of_a_program_run_on_the_bundle_also_after_a_fork(world):
+    code = """
+    session = ort.InferenceSession(model)
+    bindings = [session.io_binding(), ort.IOBinding(session)]
+    def run(binding, array):
+        binding.bind_cpu_input("x", array)
+        session.run_with_iobinding(binding)
+        return binding.copy_outputs_to_cpu()[0].tolist()
+    for binding in bindings:
+        binding.bind_output("y")
+        assert isinstance(binding, ort.IOBinding)
+        print(run(binding, x), flush=True)
+    if os.fork() == 0:
+        print(run(bindings[0], -x), flush=True)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.wait()[1]), run(bindings[0], -x) == run(bindings[1], -x))
+    """
+    path = world.program(code)
+    plain = subprocess.run([sys.executable, path], check=True, capture_output=True, text=True, env=world.env())
+    done = world.exec("--bundle", world.bundle, "--", sys.executable, path)
+    assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
+    # The child's counts are not written: it ended with os._exit.
+    assert (world.only["calls"], world.only["through"]) == (4, [])
 
 
 def test_a_session_with_options_that_a_bundle_cannot_keep_is_left_alone_and_named(world):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
+from outcomes import assert_same, outcome
 
 X = np.array([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]], np.float32)
 S = np.array(3)
@@ -49,8 +50,23 @@ def values_of(values: dict[str, Any]) -> dict[str, Any]:
     return {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in values.items()}
 
 
-def bound(session: Any) -> Any:
-    binding = session.io_binding()
+def hurried() -> onnxruntime.RunOptions:
+    options = quiet()
+    options.only_execute_path_to_fetches = True
+    return options
+
+
+def quiet_with_entry() -> onnxruntime.RunOptions:
+    options = quiet()
+    options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+    return options
+
+
+class Mine(onnxruntime.IOBinding):
+    """A binding of a program's own class."""
+
+
+def bound(session: Any, binding: Any) -> Any:
     binding.bind_cpu_input("x", X)
     binding.bind_cpu_input("s", S)
     for name in ("y", "z", "total"):
@@ -83,6 +99,11 @@ SERVED = {
     "masked-array": lambda s: s.run(None, {"x": np.ma.masked_array(X, X > 0), "s": S}),
     "a-list": lambda s: s.run(None, {"x": [[1, 2.5, 3]], "s": S}),
     "ort-values": lambda s: [v.numpy() for v in s.run_with_ort_values(None, values_of(FEED))],
+    "bound": lambda s: bound(s, s.io_binding()),
+    "run-options": lambda s: s.run(None, FEED, quiet()),
+    "run-options-and-names": lambda s: s.run(["z"], FEED, run_options=onnxruntime.RunOptions()),
+    "run-options-and-ort-values": lambda s: [v.numpy() for v in s.run_with_ort_values(["y"], values_of(FEED), quiet())],
+    "memory-of-dropped-ort-values": lambda s: s.run_with_ort_values(None, values_of(FEED))[0].numpy(),
     "inputs": lambda s: [described(arg) for arg in s.get_inputs()],
     "outputs": lambda s: [described(arg) for arg in s.get_outputs()],
     "overridable": lambda s: [described(arg) for arg in s.get_overridable_initializers()],
@@ -108,11 +129,13 @@ LEFT = {
     "feeds-as-list": lambda s: s.run(None, [X, S]),
     "no-feeds": lambda s: s.run(None, None),
     "a-mistake-in-arguments": lambda s: s.run(FEED),
-    "run-options": lambda s: s.run(None, FEED, quiet()),
     "terminated": lambda s: s.run(None, FEED, terminated()),
     "ort-value-among-feeds": lambda s: s.run(None, {**FEED, **values_of({"x": X})}),
     "arrays-for-ort-values": lambda s: s.run_with_ort_values(None, FEED),
-    "bound": bound,
+    "of-a-derived-binding": lambda s: bound(s, Mine(s)),
+    "run-entries": lambda s: s.run(None, FEED, quiet_with_entry()),
+    "only-to-fetches": lambda s: s.run(None, FEED, hurried()),
+    "options-that-are-none": lambda s: s.run(None, FEED, 5),
     "provider-options": lambda s: s.get_provider_options(),
     "session-options": lambda s: s.get_session_options().intra_op_num_threads,
     "memory-infos": lambda s: len(s.get_input_memory_infos()),
@@ -126,27 +149,6 @@ NOTHING = {
     "attributes-of-its-own": lambda s: (setattr(s, "mine", 3), s.mine)[1],
     "is-a-session": lambda s: isinstance(s, onnxruntime.InferenceSession),
 }
-
-
-def outcome(call: Any, session: Any) -> Any:
-    """What a call ends with; exceptions by class and text, addresses of objects left out."""
-    try:
-        return "value", call(session)
-    except Exception as error:  # noqa: BLE001 (whichever it is)
-        return "error", type(error), str(error).partition("\n")[0].partition(" object at 0x")[0]
-
-
-def assert_same(found: Any, wanted: Any) -> None:
-    assert type(found) is type(wanted)
-    if isinstance(wanted, np.ndarray):
-        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-        np.testing.assert_array_equal(found, wanted)
-    elif isinstance(wanted, list | tuple):
-        assert len(found) == len(wanted)
-        for one, other in zip(found, wanted, strict=True):
-            assert_same(one, other)
-    else:
-        assert found == wanted
 
 
 @pytest.mark.parametrize("name", SERVED)
