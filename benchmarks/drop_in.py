@@ -12,6 +12,7 @@ import contextlib
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from functools import partial
