@@ -116,7 +116,7 @@ def _plan(source: Path, options: BuildOptions, shown: _Shown) -> None:
 
 def show_plan(view: PlanView) -> None:
     """Print a plan."""
-    from trtc.tools.plan_html import sentences, tables
+    from trtc.tools.plan_tables import sentences, tables
 
     said = sentences(view)
     print_line()
@@ -138,9 +138,9 @@ def write_page(view: PlanView, place: Path) -> None:
     Raises:
         HostError: when matplotlib is not installed.
     """
-    from trtc.tools.plan_html import page
+    from trtc.tools.plan_page import plan_page
 
-    write_text(place, page(view).encode())
+    write_text(place, plan_page(view).encode())
 
 
 def _fit(bundle: Path, model: Path | None, given: dict[str, Any], shown: _Shown) -> None:

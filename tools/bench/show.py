@@ -75,7 +75,7 @@ def _about(report: BenchReport) -> list[tuple[str, str]]:
 
 
 def _show_case(report: BenchReport, case: CaseResult) -> None:
-    print_line(f"{case.name}: {_loop_text(case)}")
+    print_line(f"{case.name}: {loop_text(case)}")
     for line in trtexec_block(report, case):
         print_line(f"  {line}")
     latency = case.latency
@@ -87,11 +87,8 @@ def _show_case(report: BenchReport, case: CaseResult) -> None:
             f"  a call itself takes {seconds_text(case.service.median_s)}; {case.late_share:.1%} of the calls began "
             "more than 1 ms late, because every caller was busy"
         )
-        if case.rate_per_second and case.per_second < (1 - LATE) * case.rate_per_second:
-            print_line(
-                f"  the rate was not kept: {case.per_second:.6g} of {case.rate_per_second:.6g} calls per second ended, "
-                "so the queue grows and latency depends on how long is measured"
-            )
+        if text := rate_text(case):
+            print_line(f"  {text}")
     parts = {
         name: seconds for name, seconds in case.parts.items() if name not in ("run", "enqueue", "wait for the engine")
     }
@@ -109,7 +106,18 @@ def _show_case(report: BenchReport, case: CaseResult) -> None:
         )
 
 
-def _loop_text(case: CaseResult) -> str:
+def rate_text(case: CaseResult) -> str:
+    """Say that the rate of an open loop was not kept; empty where it was."""
+    if case.rate_per_second is None or case.per_second >= (1 - LATE) * case.rate_per_second:
+        return ""
+    return (
+        f"the rate was not kept: {case.per_second:.6g} of {case.rate_per_second:.6g} calls per second ended, "
+        "so the queue grows and latency depends on how long is measured"
+    )
+
+
+def loop_text(case: CaseResult) -> str:
+    """Say how calls were made."""
     who = "1 caller" if case.callers == 1 else f"{case.callers} callers"
     if case.rate_per_second is None:
         return f"closed loop, {who}"
