@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from trtc.profiles import CheckError, HostError, UsageError
+from trtc.profiles import CheckError, HostError, TrtcError, UsageError
 from trtc.profiles.recorded import DEFAULT_SAMPLES, EXEC_VARIABLE
+from trtc.tools.places import require_file_place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,6 +103,7 @@ def exec(  # noqa: A001, PLR0913, PLR0917 (the verb, and one parameter an option
     if record is not None and (problem := _unwritable(record)):
         click.echo(f"trtc: warning: {record}: {problem}; nothing is recorded, the program runs all the same", err=True)
         record = None
+    summary = _place_of(summary)
     with tempfile.TemporaryDirectory(prefix="trtc-exec-") as folder:
         report = Path(folder) / "report.jsonl"
         report.touch()
@@ -146,6 +148,16 @@ def _bundles(bundles: Sequence[Path], folders: Sequence[Path]) -> tuple[Bundle, 
             raise UsageError(f"{folder}: no bundle lies in it; give the folder that holds NAME.trtc folders")
         paths += inside
     return tuple(map(_known, paths))
+
+
+def _place_of(summary: Path | None) -> Path | None:
+    """Look at the place of a summary before the program runs, which does not depend on it."""
+    try:
+        require_file_place(summary, "--summary")
+    except TrtcError as error:
+        click.echo(f"trtc: warning: {error}; the summary is not written, the program runs all the same", err=True)
+        return None
+    return summary
 
 
 def _unwritable(record: Path) -> str:
