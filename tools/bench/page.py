@@ -9,7 +9,7 @@ from trtc.engines.host import this_host
 from trtc.engines.manifest_file import read_manifest
 from trtc.profiles import sizes_text
 from trtc.runtime.verdicts import judge
-from trtc.tools.bench.show import loop_text, rate_text, trtexec_block
+from trtc.tools.bench.show import generated_texts, loop_text, rate_text, trtexec_block, waited_text
 from trtc.tools.output import counted, seconds_text, size_text
 from trtc.tools.printable import printable
 from trtc.tools.report.evidence import engines_section, host_section, memory_section, verification_section
@@ -76,11 +76,12 @@ def _overview(report: BenchReport) -> Section:
         *report.conditions.warnings,
         *(f"{c.name}: {t}" for c in report.cases if (t := rate_text(c))),
     ]
-    said = list(dict.fromkeys(f"{loop_text(case)[0].upper()}{loop_text(case)[1:]}." for case in report.cases))
+    said = [loop_text(case) for case in report.cases]
+    said += [f"in {case.name} {waited_text(case)}" for case in report.cases if case.loop == "open"]
+    said += generated_texts(report)
     body = "".join(note(text) for text in texts) + table("Latency of each case; transfers are in", columns, rows)
-    if peers:
-        said += list(dict.fromkeys(_peer_text(case.peer) for case in report.cases if case.peer))
-    body += "".join(paragraph(text) for text in said)
+    body += "".join(paragraph(f"{text[0].upper()}{text[1:]}.") for text in dict.fromkeys(said))
+    body += "".join(paragraph(text) for text in dict.fromkeys(_peer_text(c.peer) for c in report.cases if c.peer))
     if len(report.cases) > 1:
         body += figure(
             _medians(report), "Median latency of each case" + (", in turns with the peer." if peers else ".")

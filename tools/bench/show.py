@@ -29,8 +29,8 @@ _UNSTEADY = 0.2
 def show_report(report: BenchReport) -> None:
     """Print everything."""
     print_facts(_about(report))
-    for name, text in dict.fromkeys(pair for case in report.cases for pair in case.generated.items()):
-        print_note(f"input {name!r} was generated: {text}")
+    for text in generated_texts(report):
+        print_note(text)
     for case in report.cases:
         print_line()
         _show_case(report, case)
@@ -40,6 +40,12 @@ def show_report(report: BenchReport) -> None:
     _show_memory(report)
     for text in (*report.notes, *report.conditions.warnings):
         print_note(text)
+
+
+def generated_texts(report: BenchReport) -> list[str]:
+    """Say which inputs were made up, and of which values."""
+    pairs = dict.fromkeys(pair for case in report.cases for pair in case.generated.items())
+    return [f"input {name!r} was generated: {text}" for name, text in pairs]
 
 
 def trtexec_block(report: BenchReport, case: CaseResult) -> list[str]:
@@ -83,10 +89,7 @@ def _show_case(report: BenchReport, case: CaseResult) -> None:
     if latency.spread > _UNSTEADY and len(case.sizes) == 1:
         print_line("  unsteady: a difference smaller than that is noise; stop other work, or measure longer")
     if case.loop == "open":
-        print_line(
-            f"  a call itself takes {seconds_text(case.service.median_s)}; {case.late_share:.1%} of the calls began "
-            "more than 1 ms late, because every caller was busy"
-        )
+        print_line(f"  {waited_text(case)}")
         if text := rate_text(case):
             print_line(f"  {text}")
     parts = {
@@ -104,6 +107,14 @@ def _show_case(report: BenchReport, case: CaseResult) -> None:
             f"{roof.bytes_per_s / 1e9:.4g} GB/s ({roof.bytes_share:.1%}); bound by {roof.bound}, "
             f"{roof.roof_share:.1%} of what it allows"
         )
+
+
+def waited_text(case: CaseResult) -> str:
+    """Say what a call of an open loop takes by itself, and how many had to wait."""
+    return (
+        f"a call itself takes {seconds_text(case.service.median_s)}; {case.late_share:.1%} of the calls began "
+        "more than 1 ms late, because every caller was busy"
+    )
 
 
 def rate_text(case: CaseResult) -> str:

@@ -101,7 +101,22 @@ def test_the_page_of_a_benchmark_shows_its_figures(pages):
         assert f">{title}</h2>" in text
     assert text.count("=== Performance summary ===") == 4
     assert text.index(">Overview</h2>") < text.index(">Sizes and padding waste</h2>") < text.index(">Conditions</h2>")
-    for told in ("batch=3, seq=12: 5 calls", "time over the peer", "The peer is onnxruntime"):
+    for told in (
+        "batch=3, seq=12: 5 calls",
+        "time over the peer",
+        "The peer is onnxruntime",
+        "Closed loop, 1 caller.",
+        "Input &#x27;attention_mask&#x27; was generated: ",
+    ):
+        assert told in text
+
+
+def test_the_page_of_an_open_loop_says_what_had_to_wait(trtc, built, tmp_path):
+    path = tmp_path / "open.html"
+    words = ("--sizes", "batch=1,seq=5", "--rate", "1e6", "--iterations", "50", "--duration", "0", "--warm-up", "0")
+    assert trtc("bench", built, *words, "-q", "--html", path).code == 0
+    text = path.read_text()
+    for told in ("Open loop, 1e+06 calls per second", "a call itself takes", "the rate was not kept"):
         assert told in text
 
 
