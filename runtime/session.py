@@ -65,6 +65,8 @@ class Session:
         self._dropped = weakref.finalize(self, self._core.give_back)
         self._dropped.atexit = False
         self._run = self._fast = fast_run(self._core)
+        self._full: Callable[..., dict[str, np.ndarray]] = self._core.run
+        self._lend: Callable[..., Borrow] = Borrow
         self._traffic: TrafficLog | None = None
         self._traffic_end = weakref.finalize(self, _nothing)
 
@@ -114,7 +116,7 @@ class Session:
             return self._run(feeds)
         if self._traffic is not None:
             self._traffic.note(feeds)
-        return self._core.run(feeds, outputs, timeout_s, cancel)
+        return self._full(feeds, outputs, timeout_s, cancel)
 
     def borrow(
         self,
@@ -152,7 +154,7 @@ class Session:
 
             borrow = DeviceBorrow(core, feeds, outputs, timeout_s, self._warn_once)
             return borrow.on(cast("DeviceEngine", engine))
-        return Borrow(core, feeds, outputs, timeout_s, self._warn_once)
+        return self._lend(core, feeds, outputs, timeout_s, self._warn_once)
 
     def explain(self, sizes: Mapping[str, int] | None = None) -> Explanation:
         """Say which engine was chosen and why, and how a request of these sizes would run.
@@ -228,7 +230,9 @@ class Session:
     def trace(self, *, nodes: bool = True, whole_shapes: bool = False) -> Trace:
         """Note what calls do: ``with session.trace() as trace: ...``, then ``trace.write("out.json")`` for Perfetto.
 
-        Calls of ``run`` that give feeds only are noted; others run as ever. A session that is not traced pays nothing.
+        Every ``run`` and ``borrow`` that begins in the block and ends well is noted, from any thread; a borrow with
+        ``device=True`` runs as ever. A session that is not traced pays nothing. Leave the blocks of borrows before the
+        block of the trace: it waits for them.
 
         Args:
             nodes: also note each node, where the engine's profiler tells them. For that a second copy of the engine is
@@ -239,10 +243,21 @@ class Session:
 
         return Trace(self, nodes=nodes, whole_shapes=whole_shapes)
 
-    def swap_run(self, run: Callable[[Any], dict[str, Any]] | None) -> None:
-        """Let another function take the calls of ``run`` that give feeds only; None puts the session's own back."""
-        if not self._core.pool.closed:
-            self._run = run or fast_run(self._core)
+    def swap_calls(
+        self, run: Callable[..., dict[str, Any]] | None = None, lend: Callable[..., Borrow] | None = None
+    ) -> None:
+        """Let other functions take the calls, for a trace; without any the session's own come back.
+
+        Args:
+            run: takes what ``Core.run`` takes.
+            lend: takes what ``Borrow`` takes.
+        """
+        if self._core.pool.closed:
+            return
+        log = self._traffic
+        self._fast = run or fast_run(self._core)
+        self._run = self._fast if log is None else log.recorded(self._fast)
+        self._full, self._lend = run or self._core.run, lend or Borrow
 
     @property
     def parts(self) -> tuple[Loaded, Core]:
@@ -292,7 +307,8 @@ class Session:
 
     def _careful_only(self) -> None:
         log = self._traffic
-        self._fast = self._core.run
+        self._fast = self._full = self._core.run
+        self._lend = Borrow
         self._run = self._fast if log is None else log.recorded(self._fast)
 
     def _warn_once(self, message: str, category: type[Warning]) -> None:

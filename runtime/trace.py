@@ -5,9 +5,8 @@ The hot path is not touched: it is put aside, and put back afterwards.
 
 from __future__ import annotations
 
-from contextlib import suppress
-from threading import Lock, get_native_id
-from time import perf_counter_ns
+from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -19,16 +18,17 @@ from trtc.engines.profile import open_profiler
 from trtc.profiles import UsageError
 from trtc.runtime.core import Core
 from trtc.runtime.routes import RouteMaker
-from trtc.runtime.slots import SlotState
-from trtc.runtime.trace_events import CALL, ENQUEUE, EXECUTE, PHASES, WAIT, Count, Span, chrome_trace
-from trtc.runtime.transfer import copy_outputs, forget_objects, write_inputs
+from trtc.runtime.trace_calls import Notes, TracedBorrow, traced_run
+from trtc.runtime.trace_events import Traced, chrome_trace
 
 if TYPE_CHECKING:
     import os
     from types import TracebackType
 
     from trtc.engines.profile import NodeRun, Profiler
+    from trtc.runtime.borrow import Borrow
     from trtc.runtime.session import Loaded, Session
+    from trtc.runtime.trace_events import Count, Held, Span
 
 _TRACED: set[int] = set()
 """Sessions that are being traced, by ``id``; each adds itself and takes itself off."""
@@ -41,12 +41,15 @@ class Trace:
     Attributes:
         spans: of calls and of their parts.
         counts: arena and memory, after each call.
+        held: how long the views of borrows were held.
         nodes: runs of nodes, inside the engine; empty where its backend has no profiler.
     """
 
     def __init__(self, session: Session, *, nodes: bool, whole_shapes: bool = False) -> None:
-        self.spans: list[Span] = []
-        self.counts: list[Count] = []
+        self._notes = Notes(session.parts[0].arena)
+        self.spans: list[Span] = self._notes.spans
+        self.counts: list[Count] = self._notes.counts
+        self.held: list[Held] = self._notes.held
         self.nodes: tuple[NodeRun, ...] = ()
         self._session = session
         self._wants_nodes = nodes
@@ -75,7 +78,8 @@ class Trace:
                 core = self._core = Core(
                     loaded.manifest, maker, loaded.arena, loaded.execution.slots, self._profiler.engine.traits
                 )
-            self._session.swap_run(lambda feeds: self._run(core, feeds))
+            run = partial(traced_run, self._notes, core)
+            self._session.swap_calls(run, partial(_lend, self._notes, core))
         except BaseException:
             self._end()
             raise
@@ -100,14 +104,14 @@ class Trace:
 
         loaded, _ = self._session.parts
         about = {"bundle": loaded.path, "engine": loaded.record.name, "threads": loaded.execution.threads}
-        data = msgspec.json.encode(chrome_trace(self.spans, self.counts, self.nodes, about))
+        data = msgspec.json.encode(chrome_trace(Traced(self.spans, self.counts, self.held, self.nodes), about))
         try:
             write_file(Path(path), data)
         except OSError as failed:
             raise host_error(failed, Path(path), len(data)) from failed
 
     def _end(self) -> None:
-        self._session.swap_run(None)
+        self._session.swap_calls()
         if self._core is not None:
             self._core.drain("the trace ended while this call waited for a slot; call again")
             self._core = None
@@ -117,60 +121,11 @@ class Trace:
         with _TRACED_LOCK:
             _TRACED.discard(id(self._session))
 
-    def _run(self, core: Core, feeds: Any) -> dict[str, Any]:
-        """Do what ``Core.run`` does, and look at the clock in between."""
-        moments = [perf_counter_ns()]
-        values, sizes = core.check(feeds)
-        moments.append(perf_counter_ns())
-        slot = core.take(None)
-        moments.append(perf_counter_ns())
-        try:
-            made = core.counters.routes_prepared
-            route, arrays = core.route_for(slot, values, sizes)
-            moments.append(perf_counter_ns())
-            route.used = True
-            try:
-                write_inputs(slot, route, arrays)
-                slot.move(SlotState.INITIALISED)
-                slot.move(SlotState.FENCED)
-                moments.append(perf_counter_ns())
-                try:
-                    route.call.enqueue()
-                    submitted_ns = perf_counter_ns()
-                    late = {route.plan.public[name]: value for name, value in route.call.wait().items()}
-                finally:
-                    slot.move(SlotState.INITIALISED)
-                moments.append(perf_counter_ns())
-            finally:
-                forget_objects(route)
-            results = copy_outputs(route, late, core.output_names)
-            moments.append(perf_counter_ns())
-            args = {
-                "sizes": sizes,
-                "run_sizes": route.plan.layout.sizes,
-                "padded": route.plan.padded,
-                "route": "prepared" if core.counters.routes_prepared > made else "ready",
-            }
-            self._note(moments, submitted_ns, args)
-            return results
-        finally:
-            slot.state = SlotState.FREE.value
-            core.pool.put(slot)
-            if core.pool.waiting:
-                core.pool.wake()
 
-    def _note(self, moments: list[int], submitted_ns: int, args: dict[str, Any]) -> None:
-        thread = get_native_id()
-        self.spans.append(Span(CALL, moments[0], moments[-1], thread, args))
-        self.spans.extend(Span(name, moments[i], moments[i + 1], thread) for i, name in enumerate(PHASES))
-        executed = moments[PHASES.index(EXECUTE)], moments[PHASES.index(EXECUTE) + 1]
-        self.spans.append(Span(ENQUEUE, executed[0], submitted_ns, thread))
-        self.spans.append(Span(WAIT, submitted_ns, executed[1], thread))
-        stats = self._session.parts[0].arena.stats
-        arena = {"in use": stats.in_use_bytes, "reserved": stats.reserved_bytes}
-        self.counts.append(Count("arena, bytes", moments[-1], arena))
-        with suppress(OSError, ValueError):
-            self.counts.append(Count("resident, bytes", moments[-1], {"bytes": _resident_bytes()}))
+def _lend(notes: Notes, traced: Core, core: Core, *given: Any) -> Borrow:
+    """Make a borrow that is noted; it runs in ``traced``, not in the session's own slots."""
+    del core
+    return TracedBorrow(traced, *given).noted_in(notes)
 
 
 def _open_profiler(loaded: Loaded, whole_shapes: bool) -> Profiler | None:  # noqa: FBT001 (used once)
@@ -197,10 +152,3 @@ def _open_profiler(loaded: Loaded, whole_shapes: bool) -> Profiler | None:  # no
             ),
             whole_shapes=whole_shapes,
         )
-
-
-def _resident_bytes() -> int:
-    import mmap
-
-    with open("/proc/self/statm", "rb") as stream:  # noqa: PTH123 (read after each call)
-        return int(stream.read().split()[1]) * mmap.PAGESIZE

@@ -24,8 +24,9 @@ from trtc.tools.bench.words import BenchWords
 from trtc.tools.bench.workload import workload_of
 from trtc.tools.inputs import read_inputs, requested_sizes, require_sizes, shown_sizes
 from trtc.tools.output import Progress, print_json, print_line
+from trtc.tools.places import require_file_place
 from trtc.tools.quantities import FiniteRange, MemorySize
-from trtc.tools.report.files import require_page, require_writable, write_text
+from trtc.tools.report.files import require_page, write_text
 from trtc.tools.shape_options import arguments_of
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def bench(ctx: click.Context, /, bundle: Path | None, **given: Any) -> None:
     if given["rate"] is None and ctx.get_parameter_source("arrivals") is not ParameterSource.DEFAULT:
         raise UsageError("--arrivals spreads the calls of an open loop; add --rate PER_SECOND, or leave it out")
     for name, option in _FILES.items():
-        require_writable(given[name], option)
+        require_file_place(given[name], option)
     require_page(given["html"])
     if given["peer"]:
         require_peer(given["peer"], given["model"])

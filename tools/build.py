@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trtc.engines.manifest_file import MANIFEST, WRITER_LOCK, read_manifest
-from trtc.profiles import HostError, TrtcError, UsageError
+from trtc.profiles import TrtcError, UsageError
 from trtc.tools.claims import claim_text
 from trtc.tools.durations import seconds_text
 from trtc.tools.output import (
@@ -24,6 +23,7 @@ from trtc.tools.output import (
     print_text,
     size_text,
 )
+from trtc.tools.places import require_files_in
 from trtc.tools.planned import planned_texts
 from trtc.tools.shape_options import ArgumentOrder, model_options, options_from, shape_options
 from trtc.tools.suggestions import ranges_hint, run_command
@@ -161,8 +161,7 @@ def refuse_output(target: Path, source: Path) -> None:
     parent = next(folder for folder in (target, *target.absolute().parents) if folder.exists())
     if not parent.is_dir():
         raise UsageError(f"{target}: {parent} is a file, so nothing can lie in it; choose another path with -o")
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise HostError(f"{parent}: this user may not write there; choose another folder with -o")
+    require_files_in(parent, str(target), "change its rights, or choose another folder with -o")
 
 
 def show_report(report: BuildReport) -> None:

@@ -29,17 +29,21 @@ def claim_text(evidence: Evidence, rules: Iterable[PadRule]) -> str:
         evidence: of padding, or of rows.
         rules: that were declared; those of the symbols of the evidence are told.
     """
-    by_symbol = {rule.symbol: rule for rule in rules}
-    tested = [rule_text(by_symbol[s]) if s in by_symbol else s for s in evidence.symbol.split(",")]
-    what = (
-        f"rows along {evidence.symbol} are independent" if evidence.kind == "rows" else f"padding {'; '.join(tested)}"
-    )
     worst = worst_of(evidence.findings)
     seen = (
         "" if worst is None
         else f", largest difference {worst.max_abs:.3g} in {worst.output} (allowed {worst.allowed:.3g})"
     )  # fmt: skip
-    return f"{what}: {verdict_text(evidence)} in {counted(evidence.runs, 'run')}{seen}"
+    return f"{asked_text(evidence, rules)}: {verdict_text(evidence)} in {counted(evidence.runs, 'run')}{seen}"
+
+
+def asked_text(evidence: Evidence, rules: Iterable[PadRule]) -> str:
+    """Say what an experiment was to show; arguments as for ``claim_text``."""
+    by_symbol = {rule.symbol: rule for rule in rules}
+    tested = [rule_text(by_symbol[s]) if s in by_symbol else s for s in evidence.symbol.split(",")]
+    return (
+        f"rows along {evidence.symbol} are independent" if evidence.kind == "rows" else f"padding {'; '.join(tested)}"
+    )
 
 
 def verdict_text(evidence: Evidence) -> str:

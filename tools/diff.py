@@ -11,6 +11,7 @@ from trtc.engines.manifest_file import read_manifest
 from trtc.profiles import CheckError
 from trtc.tools.comparison.conditions import ABOUT, FIGURES, read_conditions
 from trtc.tools.output import Progress, print_json, print_line, print_note, print_table
+from trtc.tools.places import require_file_place
 from trtc.tools.quantities import FiniteRange
 
 if TYPE_CHECKING:
@@ -54,12 +55,11 @@ def diff(old: Path, new: Path, **given: Any) -> None:
     Example:
       trtc diff main.trtc change.trtc --traffic sizes.jsonl --fail-if 'p99>+5%,cosine<0.999' --junit diff.xml
     """  # noqa: D301 (\b is how click is told to leave lines as they are)
-    from trtc.tools.comparison.junit import require_place, write_junit
+    from trtc.tools.comparison.junit import write_junit
     from trtc.tools.comparison.pair import Asked, examine
 
     conditions = read_conditions(given["fail_if"])
-    if given["junit"] is not None:
-        require_place(given["junit"])
+    require_file_place(given["junit"], "--junit")
     progress = Progress(quiet=given["quiet"] or given["as_json"])
     asked = Asked(
         traffic=given["traffic"],

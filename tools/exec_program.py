@@ -45,6 +45,7 @@ def run_program(line: Line) -> int:
     if record is not None and (problem := _unwritable(record)):
         _warn(f"{record}: {problem}; nothing is recorded, the program runs all the same")
         record = None
+    summary = _place_of(line.summary)
     report = _empty_file()
     try:
         settings = {
@@ -57,7 +58,7 @@ def run_program(line: Line) -> int:
         begin = time.perf_counter()
         code = _run(line.command, _environment(settings))
         wall_s = time.perf_counter() - begin
-        if line.quiet and line.summary is None:
+        if line.quiet and summary is None:
             return code
         from trtc.tools.exec_summary import read_report, show_summary, summary_fields
 
@@ -68,12 +69,12 @@ def run_program(line: Line) -> int:
     fields = {"exit_code": code, "wall_s": wall_s, **summary_fields(found, list(map(identity, known)), before)}
     if not line.quiet:
         show_summary(fields)
-    if line.summary is not None:
+    if summary is not None:
         try:
-            with open(line.summary, "w") as file:
+            with open(summary, "w") as file:
                 file.write(json.dumps({"schema": SCHEMA, **fields}, indent=2) + "\n")
         except OSError as error:
-            _warn(f"{line.summary}: {error.strerror}; the summary is not written")
+            _warn(f"{summary}: {error.strerror}; the summary is not written")
     return code
 
 
@@ -89,6 +90,23 @@ def _checked(line: Line) -> tuple[GivenBundle, ...]:
     if line.record_before is not None and not os.path.isfile(line.record_before):
         raise UsageError(f"{line.record_before}: no such file; give the record that trtc exec --record wrote")
     return known
+
+
+def _place_of(summary: str | None) -> str | None:
+    """Look at the place of a summary before the program runs, which does not depend on it."""
+    if summary is None:
+        return None
+    from pathlib import Path
+
+    from trtc.profiles import TrtcError
+    from trtc.tools.places import require_file_place
+
+    try:
+        require_file_place(Path(summary), "--summary")
+    except TrtcError as error:
+        _warn(f"{error}; the summary is not written, the program runs all the same")
+        return None
+    return summary
 
 
 def _unwritable(record: str) -> str:

@@ -16,6 +16,7 @@ from trtc.runtime.verdicts import judge, needed_device_bytes
 from trtc.tools.claims import claim_text, rule_text
 from trtc.tools.durations import seconds_text
 from trtc.tools.output import (
+    counted,
     print_command,
     print_facts,
     print_line,
@@ -26,7 +27,7 @@ from trtc.tools.output import (
 )
 from trtc.tools.planned import planned_texts
 from trtc.tools.recorded import options_text
-from trtc.tools.verification import show_verification
+from trtc.tools.verification import show_verification, verified_text
 
 if TYPE_CHECKING:
     from trtc.engines.manifest import EngineRecord, Manifest
@@ -208,7 +209,7 @@ def _show_engines(found: BundleFacts) -> None:
     for record, verdict in zip(found.manifest.engines, found.verdicts, strict=True):
         size = size_text(sum(blob.size_bytes for blob in record.files))
         state = "chosen" if record.name == found.chosen else "fits" if verdict.fits else "NO"
-        rows.append((record.name, record.backend, size, _verified(record), state))
+        rows.append((record.name, record.backend, size, verified_text(record), state))
     print_table("engines", ("engine", "backend", "size", "verified", "here"), rows)
     if found.refused:
         print_text(found.refused)
@@ -224,10 +225,6 @@ def _show_engines(found: BundleFacts) -> None:
     print_line()
 
 
-def _verified(record: EngineRecord) -> str:
-    return "yes" if record.verified else "-" if record.backend == "null" else "not yet"
-
-
 def _needs(record: EngineRecord) -> str:
     needs = record.requirements
     exactly = "exactly " if needs.exact_version else ""
@@ -237,15 +234,19 @@ def _needs(record: EngineRecord) -> str:
     return " ".join(part for part in parts if part) or "nothing"
 
 
-def _show_memory(memory: Memory) -> None:
-    if memory.planned_bytes is None or memory.slot_bytes is None:
-        print_line("memory: ranges are open, so each slot grows with the largest request that it served")
-    else:
-        print_line(
-            f"memory: {size_text(memory.planned_bytes)} planned "
-            f"({memory.slots} slots of {size_text(memory.slot_bytes)})"
-        )
+def memory_texts(memory: Memory) -> tuple[str, str]:
+    """Say what is planned, and what comes on top of it."""
     inside = (
         "not measured" if memory.library_bytes is None else f"{size_text(memory.library_bytes)} for a call at a time"
     )
-    print_line(f"        inside the library {inside}; engine files {size_text(memory.engine_bytes)}, mapped")
+    more = f"inside the library {inside}; engine files {size_text(memory.engine_bytes)}, mapped"
+    if memory.planned_bytes is None or memory.slot_bytes is None:
+        return "ranges are open, so each slot grows with the largest request that it served", more
+    slots = f"{counted(memory.slots, 'slot')} of {size_text(memory.slot_bytes)}"
+    return f"{size_text(memory.planned_bytes)} planned ({slots})", more
+
+
+def _show_memory(memory: Memory) -> None:
+    planned, more = memory_texts(memory)
+    print_line(f"memory: {planned}")
+    print_line(f"        {more}")

@@ -10,7 +10,8 @@ import click
 from trtc.profiles import CheckError, UsageError
 from trtc.tools.build import model_path
 from trtc.tools.output import Progress, print_json, print_line, print_table, print_text
-from trtc.tools.report.files import require_page, require_writable, write_text
+from trtc.tools.places import require_file_place
+from trtc.tools.report.files import require_page, write_text
 from trtc.tools.shape_options import ArgumentOrder, model_options, options_from, shape_options
 from trtc.tools.traffic_options import plan_options_from, traffic_options
 
@@ -80,7 +81,7 @@ class _Shown:
 
     def refuse_places(self, source: Path) -> None:
         """Say now what could only fail after minutes of measuring: places, and the library that draws."""
-        require_writable(self.output, "-o")
+        require_file_place(self.output, "-o")
         require_page(self.page)
         for place in self.places:
             if place.resolve() == source.resolve():
@@ -116,7 +117,7 @@ def _plan(source: Path, options: BuildOptions, shown: _Shown) -> None:
 
 def show_plan(view: PlanView) -> None:
     """Print a plan."""
-    from trtc.tools.plan_html import sentences, tables
+    from trtc.tools.plan_tables import sentences, tables
 
     said = sentences(view)
     print_line()
@@ -138,9 +139,9 @@ def write_page(view: PlanView, place: Path) -> None:
     Raises:
         HostError: when matplotlib is not installed.
     """
-    from trtc.tools.plan_html import page
+    from trtc.tools.plan_page import plan_page
 
-    write_text(place, page(view).encode())
+    write_text(place, plan_page(view).encode())
 
 
 def _fit(bundle: Path, model: Path | None, given: dict[str, Any], shown: _Shown) -> None:

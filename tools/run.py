@@ -20,6 +20,7 @@ from trtc.tools.durations import seconds_text
 from trtc.tools.generated import described, generate, value_domains
 from trtc.tools.inputs import read_inputs, requested_sizes, require_sizes, shown_sizes
 from trtc.tools.output import print_json, print_line, print_note, print_table
+from trtc.tools.places import require_file_place
 from trtc.tools.quantities import MemorySize
 from trtc.tools.shape_options import ArgumentOrder, arguments_of
 
@@ -137,6 +138,7 @@ def run(ctx: click.Context, /, bundle: Path | None, **given: Any) -> None:
         raise UsageError("a bundle brings its own plug-ins, and --allow-plugins lets them run; leave their paths out")
     if given["all_profiles"] and given["save_outputs"]:
         raise UsageError("--save-outputs with --all-profiles would keep the last profile only; run one set of sizes")
+    require_file_place(given["save_outputs"], "--save-outputs")
     with load(
         path,
         device=given["device"],

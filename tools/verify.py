@@ -15,6 +15,7 @@ from trtc.engines.manifest_file import read_manifest
 from trtc.profiles import CheckError, HostError
 from trtc.tools.generated import recorded_val_ranges
 from trtc.tools.output import Progress, print_json, print_line, print_note, print_text
+from trtc.tools.places import require_files_in
 from trtc.tools.quantities import FiniteRange
 from trtc.tools.verification import show_verification
 
@@ -61,6 +62,8 @@ def verify(bundle: Path, model: Path, **given: Any) -> None:
     from trtc.compiler.reverify import Candidate, ReverifyOptions, reverify
 
     manifest = read_manifest(bundle)
+    if not given["dry_run"]:
+        require_files_in(bundle, f"{bundle}: what is found is written into the bundle", "or look only, with --dry-run")
     allow = given["allow_plugins"]
     unfit, devices = _unfit(manifest, given["engines"], given["device"], allow_plugins=allow)
     options = ReverifyOptions(

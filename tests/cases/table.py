@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent.parent / "docs" / "cases.md"
-ORDER = ("padding", "sizes", "arrays", "graphs", "files", "bundles", "comparing")
+ORDER = ("padding", "sizes", "arrays", "graphs", "files", "bundles", "comparing", "measuring")
 INTRO = """# Cases
 
 Small inputs that go wrong easily, and what trtc does with them. Each row is a test that builds a bundle, loads it and

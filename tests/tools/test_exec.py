@@ -491,6 +491,15 @@ def test_several_processes_share_a_record(world):
     assert (world.only["calls"], world.only["sizes"]) == (150, 3)
 
 
+def test_a_summary_that_cannot_be_written_is_said_before_the_program_runs(world):
+    program = world.folder / "says.py"
+    program.write_text("import sys\nprint('the program', file=sys.stderr)")
+    done = world.exec("--summary", "/proc/summary.json", "--record", "r.jsonl", "--", sys.executable, program)
+    assert done.returncode == 0
+    assert done.stderr.index("/proc may not be written") < done.stderr.index("the program\n")
+    assert done.stderr.count("warning") == 1
+
+
 @pytest.mark.parametrize("place", ["a folder", "no folder"])
 def test_a_record_that_cannot_be_written_is_one_warning_and_the_program_runs(world, place):
     record = world.folder if place == "a folder" else world.folder / "missing" / "r.jsonl"

@@ -98,12 +98,12 @@ def test_the_plan_has_the_best_ladder_its_curve_and_what_others_cost(planned):
 
 def test_the_page_needs_nothing_else_and_reads_in_light_and_dark(planned, folder):
     page = (folder / "plan.html").read_text()
-    assert page.count("<svg") == 4
-    assert not re.search(r"<script|<link|@import|src=|href=\"http|url\(http", page)
+    assert page.count("<svg") == 5
+    assert not re.search(r"<script|@import|src=|href=\"http|url\(http", page)
     assert "prefers-color-scheme: dark" in page
     assert 'name="viewport"' in page
     for svg in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
-        assert "var(--ink)" in svg
+        assert "currentColor" in svg
         assert "<text" in svg
     assert f"{planned['profiles'][0]['ranges']['seq']['max']}" in page
 

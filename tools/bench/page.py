@@ -9,82 +9,156 @@ from trtc.engines.host import this_host
 from trtc.engines.manifest_file import read_manifest
 from trtc.profiles import sizes_text
 from trtc.runtime.verdicts import judge
-from trtc.tools.bench.show import ratio_text, trtexec_block
+from trtc.tools.bench.show import generated_texts, loop_text, rate_text, trtexec_block, waited_text
 from trtc.tools.durations import seconds_text
 from trtc.tools.output import counted, size_text
 from trtc.tools.printable import printable
 from trtc.tools.report.evidence import engines_section, host_section, memory_section, verification_section
-from trtc.tools.report.page import Section, facts, figure, note, page, paragraph, preformatted, table
-from trtc.tools.report.plots import bars, histogram, roofline
+from trtc.tools.report.page import Section, facts, figure, gallery, note, page, paragraph, preformatted, table
+from trtc.tools.report.plots import bars, drawn_to, histogram, roofline
 
 if TYPE_CHECKING:
-    from trtc.tools.bench.measure import Measured
-    from trtc.tools.bench.results import BenchReport
+    from trtc.tools.bench.results import BenchReport, PeerResult, SizeResult
     from trtc.tools.bench.run import Benched
 
 SIZES_DRAWN = 40
+CASES_DRAWN = 24
+_BEYOND = (
+    "Some cases did more arithmetic than was measured as this machine's limit: the engine's kernels are faster than "
+    "numpy's product, or other work ran while the limit was measured. Read these shares beside each other only."
+)
 PARTS = ("check", "wait for a slot", "route", "copy in", "execute", "copy out")
 
 
 def bench_page(found: Benched) -> str:
-    """Return the whole page."""
+    """Return the whole page: figures first, then what they are made of, then the bundle and the machine."""
     report = found.report
     manifest = read_manifest(Path(report.bundle))
     verdicts = [judge(record, this_host()) for record in manifest.engines]
     sections = [
         _overview(report),
-        *(_case_section(i, measured, report) for i, measured in enumerate(found.measured)),
+        _distribution_section(found),
         _sizes_section(report),
+        _parts_section(report),
         _roof_section(report),
         _memory_section(report),
         memory_section(manifest),
-        verification_section(manifest.engines),
         engines_section(manifest, verdicts),
+        verification_section(manifest.engines),
         _conditions_section(report),
         host_section(manifest),
+        _summary_section(report),
     ]
     name = printable(Path(report.bundle).name)
     slots, threads = counted(report.slots, "slot"), counted(report.threads, "thread")
+    mode = "exact sizes" if report.mode == "exact" else "sizes padded to the bucket"
     subtitle = (
-        f"Engine {report.engine} ({report.backend}), {slots}, {threads} a call; {', '.join(report.host.values())}."
+        f"Engine {report.engine} ({report.backend}), {mode}, {slots}, {threads} a call; "
+        f"{', '.join(report.host.values())}."
     )
     return page(f"Benchmark of {name}", [s for s in sections if s is not None], subtitle=subtitle)
 
 
 def _overview(report: BenchReport) -> Section:
+    peers = any(case.peer for case in report.cases)
     rows = []
     for case in report.cases:
         latency = case.latency
         shares = [seconds_text(value) for value in latency.percentiles_s.values()]
-        rows.append((case.name, latency.count, seconds_text(latency.median_s), *shares, f"{latency.spread:.1%}",
-                     f"{case.per_second:.4g}"))  # fmt: skip
-    columns = ("case", "calls", "median", *report.cases[0].latency.percentiles_s, "spread", "calls per second")
-    notes = "".join(note(text) for text in (*report.notes, *report.conditions.warnings))
-    return Section("Overview", notes + table("Latency of each case; transfers are in", columns, rows))
+        row = [case.name, latency.count, seconds_text(latency.median_s), *shares, f"{latency.spread:.1%}",
+               f"{case.per_second:.4g}"]  # fmt: skip
+        if peers:
+            row += ["-", "-"] if case.peer is None else [_ratio(case.peer), _verdict(case.peer)]
+        rows.append(row)
+    columns = ["case", "calls", "median", *report.cases[0].latency.percentiles_s, "spread", "calls per second"]
+    columns += ["time over the peer's", "result"] if peers else []
+    texts = [
+        *report.notes,
+        *report.conditions.warnings,
+        *(f"{c.name}: {t}" for c in report.cases if (t := rate_text(c))),
+    ]
+    said = [loop_text(case) for case in report.cases]
+    said += [f"in {case.name} {waited_text(case)}" for case in report.cases if case.loop == "open"]
+    said += generated_texts(report)
+    body = "".join(note(text) for text in texts) + table("Latency of each case; transfers are in", columns, rows)
+    body += "".join(paragraph(f"{text[0].upper()}{text[1:]}.") for text in dict.fromkeys(said))
+    body += "".join(paragraph(text) for text in dict.fromkeys(_peer_text(c.peer) for c in report.cases if c.peer))
+    if len(report.cases) > 1:
+        body += figure(
+            _medians(report), "Median latency of each case" + (", in turns with the peer." if peers else ".")
+        )
+    return Section("Overview", body)
 
 
-def _case_section(index: int, found: Measured, report: BenchReport) -> Section:
-    case = found.case
-    series = {"ours": found.samples.latency_s * 1e3}
-    marks = {"median": case.latency.median_s * 1e3}
-    marks |= {name: value * 1e3 for name, value in case.latency.percentiles_s.items()}
-    body = figure(
-        histogram(f"latency{index}", series, "latency, ms", marks),
-        f"Distribution of {case.latency.count} latencies: median {seconds_text(case.latency.median_s)}, longest "
-        f"{seconds_text(case.latency.max_s)} (the picture ends at the 99.5th percentile).",
+def _ratio(peer: PeerResult) -> str:
+    return f"{peer.ratio.ratio:.3f} ({peer.ratio.low:.3f}..{peer.ratio.high:.3f})"
+
+
+def _verdict(peer: PeerResult) -> str:
+    if not peer.agrees:
+        return "not the same work"
+    return "within noise" if peer.ratio.verdict == "noise" else peer.ratio.verdict
+
+
+def _peer_text(peer: PeerResult) -> str:
+    return (
+        f"The peer is {peer.name} {peer.version}, in turns in the same process. A ratio below 1 is in favour of the "
+        f"bundle; its interval holds the true one with {peer.ratio.confidence:.0%}. Where 1 lies inside, the "
+        "difference is noise."
     )
-    body += preformatted("\n".join(trtexec_block(report, case)))
-    rows = [(name, seconds_text(case.parts[name])) for name in PARTS if name in case.parts]
-    body += table("Parts of a call, measured apart", ("part", "median"), rows)
-    if case.peer is not None:
-        body += paragraph(f"Beside {case.peer.name} {case.peer.version}: {ratio_text(case.peer.ratio)}.")
-        if not case.peer.agrees:
-            body += note("The answers differ beyond the bundle's tolerance: this is not the same work.")
-    return Section(case.name, body)
+
+
+def _medians(report: BenchReport) -> str:
+    cases = report.cases[:SIZES_DRAWN]
+    ours = [(c.peer.ours if c.peer else c.latency).median_s * 1e3 for c in cases]
+    series = {"this bundle": ours}
+    if all(c.peer for c in cases):
+        series[next(c.peer.name for c in cases if c.peer)] = [c.peer.peer.median_s * 1e3 for c in cases if c.peer]
+    return bars("medians", [c.name for c in cases], series, "median latency, ms")
+
+
+def _distribution_section(found: Benched) -> Section:
+    figures = []
+    for i, measured in enumerate(found.measured[:CASES_DRAWN]):
+        case, latency = measured.case, measured.case.latency
+        marks = {"median": latency.median_s} | latency.percentiles_s
+        latency_ms = measured.samples.latency_s * 1e3
+        marks_ms = {name: seconds * 1e3 for name, seconds in marks.items()}
+        picture = histogram(f"latency{i}", {"ours": latency_ms}, "latency, ms", marks_ms)
+        beyond = int((latency_ms > drawn_to(latency_ms)).sum())
+        text = (
+            f"{case.name}: {counted(latency.count, 'call')}, median {seconds_text(latency.median_s)}, longest "
+            f"{seconds_text(latency.max_s)}" + (f"; {beyond} longer than the picture shows." if beyond else ".")
+        )
+        figures.append(figure(picture, text))
+    more = len(found.measured) - len(figures)
+    body = gallery(figures) if len(figures) > 1 else "".join(figures)
+    return Section("How latencies spread", body + (paragraph(f"{more} more cases are not drawn.") if more else ""))
+
+
+def _parts_section(report: BenchReport) -> Section:
+    names = [name for name in PARTS if any(name in case.parts for case in report.cases)]
+    rows = [
+        (c.name, *(seconds_text(c.parts[name]) if name in c.parts else "-" for name in names)) for c in report.cases
+    ]
+    text = (
+        "Medians of a few calls with a clock between the parts, made after the timed ones. They add up to more than a "
+        "timed call, which takes a shorter path."
+    )
+    return Section(
+        "Parts of a call", table("Parts of a call, measured apart", ("case", *names), rows) + paragraph(text)
+    )
+
+
+def _summary_section(report: BenchReport) -> Section:
+    """The figures of each case once more, in the words and the order of trtexec."""
+    blocks = "".join(preformatted("\n".join((case.name, *trtexec_block(report, case)))) for case in report.cases)
+    return Section("As trtexec writes it", blocks)
 
 
 def _sizes_section(report: BenchReport) -> Section:
     sizes = [size for case in report.cases for size in case.sizes]
+    told = sizes if len(sizes) <= SIZES_DRAWN else sorted(sizes, key=_calls, reverse=True)[:SIZES_DRAWN]
     rows = [
         (
             sizes_text(s.sizes) or "no symbols",
@@ -92,44 +166,55 @@ def _sizes_section(report: BenchReport) -> Section:
             sizes_text(s.run_sizes) if s.run_sizes != s.sizes else "same",
             f"{s.waste:.1%}",
             seconds_text(s.first_call_s),
-            s.latency.count if s.latency else 0,
+            _calls(s),
             seconds_text(s.latency.median_s) if s.latency else "-",
         )
-        for s in sizes
+        for s in told
     ]
     columns = ("sizes", "profile", "run at", "padding", "first call", "calls", "median")
-    drawn = [s for s in sizes if s.latency is not None][:SIZES_DRAWN]
+    drawn = [s for s in told if s.latency is not None]
     labels = [sizes_text(s.sizes) or "no symbols" for s in drawn]
     medians = [s.latency.median_s * 1e3 for s in drawn if s.latency]
-    body = figure(bars("sizes", labels, {"median": medians}, "median latency, ms"), "Median latency of each size.")
+    body = ""
+    if len(report.cases) < len(sizes):  # else the overview has this picture
+        which = "each size" if len(drawn) == len(sizes) else f"{len(drawn)} of {len(sizes)} sizes"
+        body = figure(bars("sizes", labels, {"median": medians}, "median latency, ms"), f"Median latency of {which}.")
     if any(s.waste for s in drawn):
         waste = [s.waste * 100 for s in drawn]
         body += figure(bars("waste", labels, {"padding": waste}, "padding, % of the input elements that run"),
                        "Padding waste: the share of input elements that no request asked for.")  # fmt: skip
     else:
         body += paragraph("No request was padded: every size ran as it came, or exactly filled its bucket.")
-    return Section("Sizes and padding waste", body + table("Every distinct size", columns, rows))
+    which = "Every distinct size" if len(told) == len(sizes) else (
+        f"The {len(told)} sizes with most calls, of {len(sizes)}; --json has all"
+    )  # fmt: skip
+    return Section("Sizes and padding waste", body + table(which, columns, rows))
+
+
+def _calls(size: SizeResult) -> int:
+    return size.latency.count if size.latency is not None else 0
 
 
 def _roof_section(report: BenchReport) -> Section | None:
     limits = report.limits
     if limits is None:
         return None
-    points = {c.name: (c.roof.intensity, c.roof.flop_per_s) for c in report.cases if c.roof}
+    roofs = [(c.name, c.roof) for c in report.cases if c.roof]
+    points = [(roof.intensity, roof.flop_per_s) for _, roof in roofs]
     rows = [
         (
-            c.name,
-            f"{c.roof.flop / 1e6:.4g} MFLOP",
-            size_text(c.roof.moved_bytes),
-            f"{c.roof.flop_per_s / 1e9:.4g} GFLOP/s",
-            f"{c.roof.bytes_per_s / 1e9:.4g} GB/s",
-            c.roof.bound,
-            f"{c.roof.roof_share:.1%}",
+            i,
+            name,
+            f"{roof.flop / 1e6:.4g} MFLOP",
+            size_text(roof.moved_bytes),
+            f"{roof.flop_per_s / 1e9:.4g} GFLOP/s",
+            f"{roof.bytes_per_s / 1e9:.4g} GB/s",
+            roof.bound,
+            f"{roof.roof_share:.1%}",
         )
-        for c in report.cases
-        if c.roof
+        for i, (name, roof) in enumerate(roofs, 1)
     ]
-    columns = ("case", "work", "moved", "rate", "traffic", "bound by", "of the roof")
+    columns = ("no.", "case", "work", "moved", "rate", "traffic", "bound by", "of the roof")
     return Section(
         "Roofline",
         figure(
@@ -138,7 +223,8 @@ def _roof_section(report: BenchReport) -> Section | None:
             f"{limits.bytes_per_s / 1e9:.4g} GB/s. A point below the slope waits for memory, one below the flat part "
             "for arithmetic.",
         )
-        + table("Work of one call, and the share of what the machine allows", columns, rows),
+        + table("Work of one call, and the share of what the machine allows", columns, rows)
+        + (note(_BEYOND) if any(roof.flop_share > 1 for _, roof in roofs) else ""),
     )
 
 

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from trtc.engines.host import this_host
+from trtc.engines.manifest_file import read_manifest
 from trtc.profiles import HostError, RequestError, TrtcError, UsageError, unknown_name
+from trtc.runtime.choice import choose
 from trtc.tools.extras import install
 
 if TYPE_CHECKING:
@@ -59,12 +62,17 @@ def require_peer(name: str, model: Path | None) -> None:
 
     Raises:
         UsageError: for an unknown peer, or a model that is missing.
-        HostError: when its library is not installed.
+        HostError: when its library is not installed, or none of its engines can run here.
+        BundleError: for a bundle that is not whole.
     """
     if name not in LIBRARIES:
         if not Path(name).is_dir():
             known = [*LIBRARIES, "NAME.trtc"]
             raise UsageError(f"--vs: {unknown_name('peer', name, known)}; a path must lead to a bundle")
+        try:
+            choose(read_manifest(Path(name)), this_host())
+        except HostError as error:
+            raise HostError(f"--vs {name}: {error}") from error
         return
     if name == "torch" and model is not None and model.suffix not in _TORCH_ENDINGS:
         raise UsageError(

@@ -104,6 +104,7 @@ def bench(
         load_s, loaded = time.perf_counter() - begun_s, status_bytes("VmRSS") - resident
         progress.stage("making requests")
         todo = workloads(session.manifest)
+        _refuse_unserved(session, todo)
         measured = list(_measured(session, todo, wishes.plan, clock, progress))
         memory = _memory(session, todo, loaded)
         if subject.peer:
@@ -128,6 +129,19 @@ def bench(
         report, cases=cases, memory=memory, conditions=conditions, limits=limits, notes=wishes.notes
     )
     return Benched(whole, tuple(measured), trace)
+
+
+def _refuse_unserved(session: Session, todo: Sequence[Workload]) -> None:
+    """Refuse the last request before the first one is measured.
+
+    Raises:
+        RequestError: as ``Session.run``.
+    """
+    _, core = session.parts
+    for workload in todo:
+        for feeds in workload.feeds:
+            _, sizes = core.check(feeds)
+            session.explain(sizes)
 
 
 def _measured(session: Session, todo: Sequence[Workload], plan: Plan, clock: Clock, progress: Progress) -> Any:

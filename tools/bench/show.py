@@ -21,8 +21,8 @@ _UNSTEADY = 0.2
 def show_report(report: BenchReport) -> None:
     """Print everything."""
     print_facts(_about(report))
-    for name, text in dict.fromkeys(pair for case in report.cases for pair in case.generated.items()):
-        print_note(f"input {name!r} was generated: {text}")
+    for text in generated_texts(report):
+        print_note(text)
     for case in report.cases:
         print_line()
         _show_case(report, case)
@@ -32,6 +32,12 @@ def show_report(report: BenchReport) -> None:
     _show_memory(report)
     for text in (*report.notes, *report.conditions.warnings):
         print_note(text)
+
+
+def generated_texts(report: BenchReport) -> list[str]:
+    """Say which inputs were made up, and of which values."""
+    pairs = dict.fromkeys(pair for case in report.cases for pair in case.generated.items())
+    return [f"input {name!r} was generated: {text}" for name, text in pairs]
 
 
 def trtexec_block(report: BenchReport, case: CaseResult) -> list[str]:
@@ -67,7 +73,7 @@ def _about(report: BenchReport) -> list[tuple[str, str]]:
 
 
 def _show_case(report: BenchReport, case: CaseResult) -> None:
-    print_line(f"{case.name}: {_loop_text(case)}")
+    print_line(f"{case.name}: {loop_text(case)}")
     for line in trtexec_block(report, case):
         print_line(f"  {line}")
     latency = case.latency
@@ -75,15 +81,9 @@ def _show_case(report: BenchReport, case: CaseResult) -> None:
     if latency.spread > _UNSTEADY and len(case.sizes) == 1:
         print_line("  unsteady: a difference smaller than that is noise; stop other work, or measure longer")
     if case.loop == "open":
-        print_line(
-            f"  a call itself takes {seconds_text(case.service.median_s)}; {case.late_share:.1%} of the calls began "
-            "more than 1 ms late, because every caller was busy"
-        )
-        if case.rate_per_second and case.per_second < (1 - LATE) * case.rate_per_second:
-            print_line(
-                f"  the rate was not kept: {case.per_second:.6g} of {case.rate_per_second:.6g} calls per second ended, "
-                "so the queue grows and latency depends on how long is measured"
-            )
+        print_line(f"  {waited_text(case)}")
+        if text := rate_text(case):
+            print_line(f"  {text}")
     parts = {
         name: seconds for name, seconds in case.parts.items() if name not in ("run", "enqueue", "wait for the engine")
     }
@@ -101,7 +101,26 @@ def _show_case(report: BenchReport, case: CaseResult) -> None:
         )
 
 
-def _loop_text(case: CaseResult) -> str:
+def waited_text(case: CaseResult) -> str:
+    """Say what a call of an open loop takes by itself, and how many had to wait."""
+    return (
+        f"a call itself takes {seconds_text(case.service.median_s)}; {case.late_share:.1%} of the calls began "
+        "more than 1 ms late, because every caller was busy"
+    )
+
+
+def rate_text(case: CaseResult) -> str:
+    """Say that the rate of an open loop was not kept; empty where it was."""
+    if case.rate_per_second is None or case.per_second >= (1 - LATE) * case.rate_per_second:
+        return ""
+    return (
+        f"the rate was not kept: {case.per_second:.6g} of {case.rate_per_second:.6g} calls per second ended, "
+        "so the queue grows and latency depends on how long is measured"
+    )
+
+
+def loop_text(case: CaseResult) -> str:
+    """Say how calls were made."""
     who = "1 caller" if case.callers == 1 else f"{case.callers} callers"
     if case.rate_per_second is None:
         return f"closed loop, {who}"

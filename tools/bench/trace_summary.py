@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from trtc.runtime.trace_events import CALL, ENQUEUE, PHASES, WAIT
+from trtc.runtime.trace_events import CALLS, ENQUEUE, PHASES, WAIT
 from trtc.tools.bench.lifetimes import lifetimes_of
 from trtc.tools.bench.node_work import node_flop
 from trtc.tools.durations import seconds_text
@@ -63,7 +63,7 @@ def show_trace(trace: Trace, bundle: str) -> None:
     taken: dict[str, list[int]] = {}
     for span in trace.spans:
         taken.setdefault(span.name, []).append(span.end_ns - span.start_ns)
-    whole = sum(taken.get(CALL, [0])) or 1
+    whole = sum(spent for name in CALLS for spent in taken.get(name, ())) or 1
     print_line()
     print_table(
         "traced calls",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from trtc.engines.files import host_error, replacing, sync_folder
-from trtc.profiles import UsageError
+from trtc.tools.places import require_file_place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,10 +28,10 @@ def write_junit(path: Path, suite: str, verdicts: Sequence[Verdict]) -> None:
         verdicts: what became of the conditions.
 
     Raises:
-        UsageError: when the folder is not there, or a folder is in the way.
+        UsageError: when the folder is not there, or something else is in the way.
         HostError: when the file system refuses.
     """
-    require_place(path)
+    require_file_place(path, "")
     states = [verdict.state for verdict in verdicts]
     root = ET.Element(
         "testsuite",
@@ -56,17 +56,6 @@ def write_junit(path: Path, suite: str, verdicts: Sequence[Verdict]) -> None:
         sync_folder(path.parent)
     except OSError as error:
         raise host_error(error, path, len(data)) from error
-
-
-def require_place(path: Path) -> None:
-    """Refuse a path that cannot be written, before any work is done for it.
-
-    Raises:
-        UsageError: when the folder is not there, or a folder is in the way.
-    """
-    if path.is_dir() or not path.parent.is_dir():
-        problem = "is a folder" if path.is_dir() else f"cannot be written: there is no folder {path.parent}"
-        raise UsageError(f"{path} {problem}; give the path of a .xml file in a folder that exists")
 
 
 def _text(text: str) -> str:

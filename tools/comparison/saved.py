@@ -17,6 +17,7 @@ import numpy as np
 from trtc.engines.array_files import ReadBudget, read_npy_stream, read_npz, tensor_name, write_npz
 from trtc.engines.files import host_error, replacing, sync_folder
 from trtc.profiles import UsageError
+from trtc.tools.places import require_file_place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,21 +120,20 @@ def save_requests(path: Path, requests: Sequence[Feeds]) -> None:
     _write(path, [{name: _array(name, value) for name, value in feeds.items()} for feeds in requests])
 
 
-def require_writable(path: Path) -> None:
-    """Refuse a path that cannot be written, before any work is done for it.
+def require_saved_place(path: Path | None, option: str) -> None:
+    """Refuse a path that cannot be written, before any work is done for it; None is none.
 
     Raises:
-        UsageError: for another ending than ``.json`` and ``.npz``, a folder, or a folder that is not there.
+        UsageError: for another ending than ``.json`` and ``.npz``; likewise as ``require_file_place``.
+        HostError: as there.
     """
-    if path.suffix not in (".json", ".npz"):
+    if path is not None and path.suffix not in (".json", ".npz"):
         raise UsageError(f"{path}: end the name in .json (any number of requests) or .npz (one)")
-    if path.is_dir() or not path.parent.is_dir():
-        problem = "is a folder" if path.is_dir() else f"cannot be written: there is no folder {path.parent}"
-        raise UsageError(f"{path} {problem}; give the path of a file in a folder that exists")
+    require_file_place(path, option)
 
 
 def _write(path: Path, content: Any) -> None:
-    require_writable(path)
+    require_saved_place(path, "")
     data = msgspec.json.encode(content)
     try:
         with replacing(path) as fd, os.fdopen(os.dup(fd), "wb") as stream:

@@ -19,7 +19,7 @@ from trtc.tools.comparison.rules import Rule, read_rules
 from trtc.tools.comparison.saved import (
     load_requests,
     load_results,
-    require_writable,
+    require_saved_place,
     save_requests,
     save_results,
 )
@@ -66,9 +66,8 @@ class Task:
     def run(self, work: Path, stack: contextlib.ExitStack) -> tuple[ComparisonResult, Parting | None]:
         """Do it; what ``stack`` holds is closed by the caller."""
         given = self._given
-        for path in (given["save_inputs"], given["save_outputs"]):
-            if path is not None:
-                require_writable(path)
+        require_saved_place(given["save_inputs"], "--save-inputs")
+        require_saved_place(given["save_outputs"], "--save-outputs")
         rules = self._rules()
         ways = ways_of(self._manifest, given["profiles"], given["mode"])
         self._read_model(work)

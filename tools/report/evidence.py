@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from trtc.engines.host import this_host
 from trtc.profiles import sizes_text
-from trtc.tools.claims import claim_text, rule_text, worst_of
+from trtc.tools.claims import asked_text, rule_text, worst_of
 from trtc.tools.durations import seconds_text
-from trtc.tools.output import size_text
-from trtc.tools.report.page import Section, facts, figure, paragraph, table
+from trtc.tools.output import counted, size_text
+from trtc.tools.report.page import Section, facts, figure, note, paragraph, table
 from trtc.tools.report.plots import bars
+from trtc.tools.verification import COLUMNS, verification_texts, verified_text, worst_results
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,21 +19,19 @@ if TYPE_CHECKING:
     from trtc.engines.manifest import EngineRecord, Manifest
     from trtc.runtime.verdicts import Verdict
 
-MIB = 2**20
+KIB, MIB = 2**10, 2**20
 
 
 def host_section(manifest: Manifest) -> Section:
     """The machine that the page was made on, and how the bundle was built."""
     host, build, source = this_host(), manifest.build, manifest.source
     pairs = [
-        ("processor", host.cpu),
-        ("threads of this process", str(host.threads)),
-        ("system", f"{host.system} {host.architecture}"),
-        ("processor features", ", ".join(host.cpu_features) or "none known"),
+        ("this machine", f"{host.cpu}, {counted(host.threads, 'thread')}, {host.system} {host.architecture}"),
+        ("its processor features", ", ".join(host.cpu_features) or "none known"),
         ("built by", f"trtc {build.trtc} with {', '.join(f'{k} {v}' for k, v in build.libraries.items())}"),
         ("built on", ", ".join(build.machine.values()) or "not said"),
-        ("source, sha256", source.sha256),
-        ("source, size", size_text(source.size_bytes)),
+        ("from a model of", f"{size_text(source.size_bytes)}, made by {source.producer or 'not said'}"),
+        ("its SHA-256", source.sha256),
     ]
     return Section("Host and build", facts("This machine, and where the bundle comes from", pairs))
 
@@ -47,19 +46,14 @@ def engines_section(manifest: Manifest, verdicts: Sequence[Verdict]) -> Section:
             r.target,
             r.precision,
             size_text(sum(f.size_bytes for f in r.files)),
-            "yes" if by_name[r.name].fits else "no",
+            verified_text(r),
+            "yes" if by_name[r.name].fits else "NO",
             by_name[r.name].reason,
         )
         for r in manifest.engines
     ]
-    columns = ("engine", "backend", "target", "precision", "size", "fits here", "why")
-    execution = manifest.execution
-    sizes = "exact sizes" if execution.mode == "exact" else "padded to the bucket"
-    return Section(
-        "Engines",
-        table("Engines of the bundle", columns, rows)
-        + paragraph(f"Requests run {sizes}: {execution.reason or 'no reason was recorded'}."),
-    )
+    columns = ("engine", "backend", "target", "precision", "size", "verified", "fits here", "why")
+    return Section("Engines", table("Engines of the bundle", columns, rows))
 
 
 def profiles_section(manifest: Manifest) -> Section:
@@ -73,7 +67,7 @@ def profiles_section(manifest: Manifest) -> Section:
     body = table("Profiles of the ladder", ("profile", "sizes", "one run at the bucket"), rows)
     if costs:
         picture = bars(
-            "cost", [p.name for p in profiles], {"seconds": [c * 1e3 for c in costs]}, "one run at the bucket, ms"
+            "cost", [p.name for p in profiles], {"run": [c * 1e3 for c in costs]}, "one run at the bucket, ms"
         )
         body += figure(picture, "What one run at each profile's bucket cost when the bundle was built.")
     return Section("Profiles", body)
@@ -84,9 +78,16 @@ def memory_section(manifest: Manifest) -> Section | None:
     for record in manifest.engines:
         if record.memory:
             rows = [(m.profile, size_text(m.slot_bytes), size_text(m.scratch_bytes)) for m in record.memory]
-            inside = [max(0, m.scratch_bytes) / MIB for m in record.memory]
-            series = {"planned": [m.slot_bytes / MIB for m in record.memory], "inside the library": inside}
-            picture = bars("memory", [m.profile for m in record.memory], series, "MiB")
+            planned, inside = (
+                [m.slot_bytes for m in record.memory],
+                [max(0, m.scratch_bytes) for m in record.memory],
+            )
+            unit, scale = ("MiB", MIB) if max(*planned, *inside) >= MIB else ("KiB", KIB)
+            series = {
+                "planned": [size / scale for size in planned],
+                "inside the library": [size / scale for size in inside],
+            }
+            picture = bars("memory", [m.profile for m in record.memory], series, unit)
             return Section(
                 "Memory of each profile",
                 table(f"Memory of one call, engine {record.name}", ("profile", "planned", "inside the library"), rows)
@@ -96,16 +97,18 @@ def memory_section(manifest: Manifest) -> Section | None:
 
 
 def verification_section(engines: Sequence[EngineRecord]) -> Section:
-    """Every comparison of every engine, as it was recorded."""
-    rows = []
+    """How each engine answered, beside what it was compared with: the worst of each profile and mode."""
+    body = ""
     for record in engines:
-        for v in record.verification:
-            result = "not compared" if not v.ran else "passed" if v.passed else "DIFFERS"
-            worst, allowed = ("-", "-") if v.worst is None else (f"{v.worst.max_abs:.3g}", f"{v.worst.allowed:.3g}")
-            where = v.detail if v.worst is None else f"{v.worst.output} at {sizes_text(v.worst.sizes)}"
-            rows.append((record.name, v.profile, v.mode, v.reference, result, v.runs, worst, allowed, where))
-    columns = ("engine", "profile", "mode", "compared with", "result", "runs", "largest difference", "allowed", "where")
-    return Section("Verification", table("Comparisons with the model, at build time or by trtc verify", columns, rows))
+        rows = [
+            (*where, *figures, "-" if worst is None else f"{worst.output} at {sizes_text(worst.sizes) or 'its size'}")
+            for where, figures, worst in worst_results(record)
+        ]
+        if rows:
+            body += table(f"Engine {record.name}", (*COLUMNS, "where"), rows)
+        say = paragraph if record.verified else note
+        body += "".join(say(f"{text[0].upper()}{text[1:]}.") for text in verification_texts(record))
+    return Section("Verification", body or paragraph("No engine of this bundle was compared with anything."))
 
 
 def padding_section(manifest: Manifest) -> Section | None:
@@ -120,7 +123,7 @@ def padding_section(manifest: Manifest) -> Section | None:
             result = (
                 "accepted" if evidence.accepted else "known deviation" if evidence.deviation_accepted else "refuted"
             )
-            rows.append((claim_text(evidence, manifest.padding), result, evidence.runs, *figures))
+            rows.append((asked_text(evidence, manifest.padding), result, evidence.runs, *figures))
     rules = "".join(paragraph(f"Padding {rule_text(rule)}.") for rule in manifest.padding)
     columns = ("claim", "result", "runs", "largest difference", "allowed")
     return Section("Padding and its evidence", rules + table("Experiments of the build", columns, rows))

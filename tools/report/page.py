@@ -2,57 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
+
+from trtc.tools.report.style import STYLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1d2129; --paper: #ffffff; --soft: #5b6472;
-  --line: #d5d9e0; --shade: #f4f6f9; --edge: #8a93a3; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e4e7ec; --paper: #14171c; --soft: #9aa3b2; --line: #343a45; --shade: #1c2028; --edge: #79839a; }
-}
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.25rem; max-width: 68rem; color: var(--ink); background: var(--paper);
-  font: 16px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.5rem; margin: 0 0 .25rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; padding-top: .75rem; border-top: 1px solid var(--line); }
-p, .note { margin: .5rem 0; overflow-wrap: anywhere; }
-.note { padding: .5rem .75rem; background: var(--shade); border-left: 3px solid #c77700; }
-nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1rem; list-style: none; padding: 0; font-size: .9rem; }
-a { color: inherit; }
-/* What scrolls has a shade at each edge that hides more: the cover of the shade moves with the content. */
-.wide, figure { overflow-x: auto;
-  background: linear-gradient(to right, var(--paper) 40%, transparent) left / 2.5rem 100% no-repeat local,
-    linear-gradient(to left, var(--paper) 40%, transparent) right / 2.5rem 100% no-repeat local,
-    linear-gradient(to right, var(--edge), transparent) left / 1rem 100% no-repeat scroll,
-    linear-gradient(to left, var(--edge), transparent) right / 1rem 100% no-repeat scroll; }
-table { border-collapse: collapse; width: 100%; font-size: .875rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; color: var(--soft); padding: .25rem 0; }
-th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top;
-  min-width: 5.5rem; overflow-wrap: anywhere; }
-th { font-weight: 600; }
-tbody th { font-weight: 400; min-width: 8rem; }
-td.number, th.number { text-align: right; white-space: nowrap; min-width: 0; }
-figure { margin: 1rem 0; }
-figure svg { display: block; width: 100%; min-width: 28rem; height: auto; max-height: 26rem; }
-figcaption { color: var(--soft); font-size: .875rem; }
-pre { background: var(--shade); padding: .75rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .8125rem; }
-@media print {
-  :root { color-scheme: light; --ink: #000; --paper: #fff; --soft: #444; --line: #999; --shade: #fff; }
-  body { max-width: none; padding: 0; font-size: 11pt; }
-  nav { display: none; }
-  h2, figure, tr { break-inside: avoid; }
-  h2 { break-after: avoid; }
-  thead { display: table-header-group; }
-  .wide, figure { overflow: visible; background: none; }
-  figure svg { min-width: 0; max-width: 40rem; }
-}
-"""
+_LONG = 22
+"""Letters of a text from which on it may be broken; shorter ones stay on a line."""
+_NUMBER = re.compile(r"[-+]?[0-9][0-9,]*(\.[0-9]+)?(e[-+]?[0-9]+)?( ?[%A-Za-z/]{1,9})?")
+"""A number, maybe with its unit: ``12.5 ms``, ``3 us``, ``1.2e-06``, ``43.5%``, ``8 GFLOP/s``."""
+_NO_NUMBER = ("-", "not measured", "not told", "")
+_JOINTS = re.compile(r"(?<=[\w\]])([_,=/.:]+)(?=[\w\[])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +52,7 @@ def page(title: str, sections: Sequence[Section], *, subtitle: str = "") -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         # The browser keeps the page to itself even where a name from a model looks like a link or a script.
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        f'<link rel="icon" href="data:,">\n<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n'
+        f'<link rel="icon" href="data:,">\n<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n'
         f"<header><h1>{escape(title)}</h1>{paragraph(subtitle) if subtitle else ''}</header>\n"
         + (f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n' if len(sections) > 1 else "")
         + f"<main>\n{parts}</main>\n</body>\n</html>\n"
@@ -108,24 +74,25 @@ def preformatted(text: str) -> str:
     return f"<pre>{escape(text)}</pre>"
 
 
-def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, chosen: int = -1) -> str:
     """Write a table with a header row; the first column heads its row, columns of numbers stand to the right.
 
     Args:
         caption: plain text.
         columns: names.
         rows: a cell for each column; numbers are written with three digits, texts as they are.
+        chosen: the row to stand out; -1 for none.
     """
-    right = [bool(rows) and all(_is_number(row[i]) for row in rows) for i in range(len(columns))]
+    kinds = [_kind([_text(row[i]) for row in rows]) for i in range(len(columns))]
     head = "".join(
-        f'<th scope="col"{_class(is_right=r)}>{escape(name)}</th>' for name, r in zip(columns, right, strict=True)
+        f'<th scope="col" class="{kind}">{escape(name)}</th>' for name, kind in zip(columns, kinds, strict=True)
     )
     body = ""
-    for row in rows:
-        cells = [
-            f"<td{_class(is_right=r)}>{escape(_text(value))}</td>" for value, r in zip(row[1:], right[1:], strict=True)
-        ]
-        body += f'<tr><th scope="row"{_class(is_right=right[0])}>{escape(_text(row[0]))}</th>{"".join(cells)}</tr>\n'
+    for i, row in enumerate(rows):
+        first, *others = [_wrapped(_text(value)) for value in row]
+        cells = "".join(f'<td class="{kind}">{text}</td>' for text, kind in zip(others, kinds[1:], strict=True))
+        mark = ' class="chosen"' if i == chosen else ""
+        body += f'<tr{mark}><th scope="row" class="{kinds[0]}">{first}</th>{cells}</tr>\n'
     return (
         f'<div class="wide"><table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>'
         f"<tbody>\n{body}</tbody></table></div>"
@@ -142,13 +109,23 @@ def figure(svg: str, caption: str) -> str:
     return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def _class(*, is_right: bool) -> str:
-    return ' class="number"' if is_right else ""
+def gallery(figures: Sequence[str]) -> str:
+    """Set pictures beside each other where there is room."""
+    return f'<div class="gallery">{"".join(figures)}</div>'
 
 
-def _is_number(value: object) -> bool:
-    text = str(value)
-    return isinstance(value, int | float) or (text[:1].isdigit() and len(text) < 16)  # noqa: PLR2004 (such as "12.5 ms")
+def _kind(texts: Sequence[str]) -> str:
+    """Tell how a column is set: ``number``, ``short``, or ``long``, which is the only one that is broken."""
+    numbers = [_NUMBER.fullmatch(text) is not None for text in texts]
+    if any(numbers) and all(is_one or text in _NO_NUMBER for text, is_one in zip(texts, numbers, strict=True)):
+        return "number"
+    return "long" if any(len(text) > _LONG for text in texts) else "short"
+
+
+def _wrapped(text: str) -> str:
+    """Escape a text, and let words that are long by themselves break after what joins their parts."""
+    words = [word if len(word) <= _LONG else _JOINTS.sub("\\1\0", word) for word in text.split(" ")]
+    return "<wbr>".join(escape(part) for part in " ".join(words).split("\0"))
 
 
 def _text(value: object) -> str:

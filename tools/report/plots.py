@@ -1,60 +1,68 @@
-"""Pictures for pages: matplotlib draws, inline SVG comes out, in the colours of the page around it."""
+"""The kinds of pictures that several pages have: how values are distributed, bars, a roofline."""
 
 from __future__ import annotations
 
-import io
-import re
-from contextlib import contextmanager
-from html import escape
 from typing import TYPE_CHECKING, Any
 
+from trtc.tools.report.drawing import COLOURS, INK, drawn, shortened, whole_numbers
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
 
-_INK = "#010203"
-"""Stands for the colour of the page's text while matplotlib draws; every page has another one."""
-_LABEL_SHARE = 0.12
+_LABEL_SHARE = 0.15
 """Of the axis that a label may take."""
-COLOURS = ("#3b7dd8", "#d9822b", "#4a9e5c", "#b65fb3", "#c94f4f", "#7a8290")
-"""Tell apart on white and on black, also with the common kinds of colour blindness (after P. Tol, 2021)."""
+_NEAR = 0.04
+"""Share of an axis below which two points of a roofline have one label."""
 
 
 def histogram(
     name: str, series: Mapping[str, Sequence[float] | np.ndarray], axis: str, marks: Mapping[str, float]
 ) -> str:
-    """Draw how values are distributed, up to the 99.5th percentile: a few stragglers would squeeze the rest.
+    """Draw how values are distributed, up to ``drawn_to``.
 
     Args:
         name: unique on the page; letters and digits.
         series: values by name.
         axis: what they are, with their unit.
-        marks: vertical lines by name.
+        marks: vertical lines by name; those beyond the picture are left out.
     """
     import numpy as np
 
     whole = np.concatenate([np.asarray(values, float) for values in series.values()])
-    high = float(np.quantile(whole, 0.995)) if whole.size else 1.0
-    low = float(whole.min()) if whole.size else 0.0
-    edges = np.linspace(low, high if high > low else low + 1e-9, 60)
+    low, high = (float(whole.min()), drawn_to(whole)) if whole.size else (0.0, 1.0)
+    edges = np.linspace(low, high if high > low else low + 1e-9, 1 + min(60, max(12, int(2 * whole.size**0.5))))
 
-    def draw(axes: Any) -> None:
+    def draw(picture: Any) -> None:
+        axes = picture.add_subplot()
         for (label, values), colour in zip(series.items(), COLOURS, strict=False):
             axes.hist(
                 np.asarray(values, float), bins=edges, histtype="stepfilled", alpha=0.55, color=colour, label=label
             )
         shown = {label: value for label, value in marks.items() if low <= value <= high}
         for (label, value), row in zip(shown.items(), label_rows(list(shown.values()), edges[-1] - low), strict=True):
-            axes.axvline(value, color=_INK, linewidth=1, linestyle="--")
-            axes.annotate(label, (value, 1), xycoords=("data", "axes fraction"), xytext=(3, -11 * (row + 1)),
-                          textcoords="offset points", fontsize=8)  # fmt: skip
+            axes.axvline(value, color=INK, linewidth=1, linestyle="--")
+            axes.annotate(label, (value, 1), xycoords=("data", "axes fraction"), xytext=(0, 2 + 10 * row),
+                          textcoords="offset points")  # fmt: skip
         axes.set_xlabel(axis)
         axes.set_ylabel("calls")
+        whole_numbers(axes.yaxis)
         if len(series) > 1:
-            axes.legend(frameon=False)
+            axes.legend()
 
-    return _drawn(name, draw)
+    return drawn(name, draw)
+
+
+def drawn_to(values: Sequence[float] | np.ndarray) -> float:
+    """Return where a histogram ends, so that a few stragglers do not squeeze the rest.
+
+    That is the 99.5th percentile, or ten times as far from the median as nine of ten values are, where that is less.
+    """
+    import numpy as np
+
+    median, most, nearly_all = (float(q) for q in np.quantile(np.asarray(values, float), (0.5, 0.9, 0.995)))
+    return min(nearly_all, median + 10 * (most - median)) if most > median else nearly_all
 
 
 def label_rows(values: Sequence[float], span: float) -> list[int]:
@@ -82,115 +90,89 @@ def bars(name: str, labels: Sequence[str], series: Mapping[str, Sequence[float]]
         axis: what they are, with their unit.
     """
 
-    def draw(axes: Any) -> None:
+    def draw(picture: Any) -> None:
+        axes = picture.add_subplot()
         height = 0.8 / len(series)
         for i, (label, values) in enumerate(series.items()):
             places = [row + (i - (len(series) - 1) / 2) * height for row in range(len(labels))]
             axes.barh(places, values, height, color=COLOURS[i % len(COLOURS)], label=label)
-        axes.set_yticks(range(len(labels)), [_shortened(label) for label in labels])
+        axes.set_yticks(range(len(labels)), [shortened(label) for label in labels])
+        axes.grid(visible=False, axis="y")
         axes.invert_yaxis()
         axes.set_xlabel(axis)
-        if len(series) > 1:
-            axes.legend(frameon=False)
+        if len(series) > 1:  # above the bars, where none of them lies under it
+            picture.legend(loc="outside upper left", ncols=len(series))
 
-    return _drawn(name, draw, rows=len(labels) * max(1, len(series) // 2))
+    rows = len(labels) * max(1, len(series) // 2)
+    return drawn(name, draw, 0.8 + 0.22 * rows + 0.25 * (len(series) > 1))
 
 
-def roofline(name: str, points: Mapping[str, tuple[float, float]], flop_per_s: float, bytes_per_s: float) -> str:
-    """Draw the machine's limits, and points below them.
+def roofline(name: str, points: Sequence[tuple[float, float]], flop_per_s: float, bytes_per_s: float) -> str:
+    """Draw the machine's limits, and numbered points.
 
     Args:
         name: unique on the page; letters and digits.
-        points: operations for each byte, and operations per second, by name.
+        points: operations for each byte, and operations per second; numbered from 1, those that are no point left out.
         flop_per_s: the first limit.
         bytes_per_s: the second.
     """
     import numpy as np
 
-    reach = [x for x, _ in points.values() if x > 0] + [flop_per_s / bytes_per_s]
-    x = np.geomspace(min(reach) / 4, max(reach) * 4, 100)
+    seen = {i: point for i, point in enumerate(points, 1) if point[0] > 0 < point[1]}
+    reach = [x for x, _ in seen.values()] + [flop_per_s / bytes_per_s]
+    low, high = min(reach) / 4, max(reach) * 4
+    rates = [rate for _, rate in seen.values()] + [flop_per_s]
+    floor, top = min([*rates, low * bytes_per_s]) / 1.5, max(rates) * 2
+    x = np.geomspace(low, high, 100)
 
-    def draw(axes: Any) -> None:
-        axes.plot(x, np.minimum(flop_per_s, x * bytes_per_s) / 1e9, color=_INK, linewidth=1.5)
-        for i, (label, (intensity, rate)) in enumerate(points.items()):
-            if intensity > 0 < rate:
-                axes.plot(intensity, rate / 1e9, "o", color=COLOURS[i % len(COLOURS)])
-                axes.annotate(
-                    _shortened(label), (intensity, rate / 1e9), xytext=(5, 4), textcoords="offset points", fontsize=7
-                )
+    def draw(picture: Any) -> None:
+        from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+        axes = picture.add_subplot()
         axes.set_xscale("log")
         axes.set_yscale("log")
+        axes.set_xlim(low, high)
+        axes.set_ylim(floor / 1e9, top / 1e9)
+        axes.plot(x, np.minimum(flop_per_s, x * bytes_per_s) / 1e9, color=INK, linewidth=1.5)
+        for intensity, rate in seen.values():
+            axes.plot(intensity, rate / 1e9, "o", color=COLOURS[0], markersize=5)
+        spread = np.log(high / low), np.log(top / floor)
+        for label, (intensity, rate) in joined_labels(seen, spread).items():
+            axes.annotate(label, (intensity, rate / 1e9), xytext=(5, 4), textcoords="offset points")
+        for side in (axes.xaxis, axes.yaxis):
+            side.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=12))
+            side.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            side.set_minor_formatter(NullFormatter())
         axes.set_xlabel("operations for each byte moved")
         axes.set_ylabel("GFLOP/s")
 
-    return _drawn(name, draw)
+    return drawn(name, draw, 3.0)
 
 
-def _drawn(name: str, draw: Callable[[Any], None], rows: int = 0) -> str:
-    """Return a picture as SVG: no fixed size, ids of its own, text as text, the ink as the page's."""
-    import matplotlib as mpl
+def joined_labels(
+    points: Mapping[int, tuple[float, float]], spread: tuple[float, float]
+) -> dict[str, tuple[float, float]]:
+    """Join the numbers of points that lie so near each other that their labels would overlap.
 
-    style: Any = _style(name)
-    with _quiet(), mpl.rc_context(style):
-        from matplotlib.backends.backend_svg import FigureCanvasSVG
-        from matplotlib.figure import Figure
+    Args:
+        points: positive places, by number.
+        spread: natural logarithm of the largest over the smallest place that an axis shows, for each axis.
 
-        picture = Figure(figsize=(8, max(1.4, min(8.0, 0.9 + 0.3 * rows)) if rows else 2.6), layout="constrained")
-        canvas: Any = FigureCanvasSVG(picture)
-        axes = picture.add_subplot()
-        axes.spines[["top", "right"]].set_visible(False)
-        draw(axes)
-        out = io.BytesIO()
-        canvas.print_svg(out, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    svg = out.getvalue().decode()
-    svg = svg[svg.index("<svg") :].replace(_INK, "currentColor")
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'\b(id|xlink:href|href)="(#?)', rf'\1="\2{name}-', svg)
-    svg = re.sub(r"url\(#", f"url(#{name}-", svg)
-    svg = re.sub(r'(<svg\b[^>]*?) (?:height|width)="[^"]*"', r"\1", svg)
-    svg = re.sub(r'(<svg\b[^>]*?) (?:height|width)="[^"]*"', r"\1", svg)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(name)}"', 1)
+    Returns:
+        Where each label goes: the place of the first of its points.
+    """
+    import math
 
-
-def _style(name: str) -> dict[str, Any]:
-    return {
-        "svg.fonttype": "none",
-        "svg.hashsalt": name,
-        "font.family": "sans-serif",
-        "font.size": 9,
-        "savefig.transparent": True,
-        "figure.facecolor": "none",
-        "axes.facecolor": "none",
-        "text.color": _INK,
-        "axes.labelcolor": _INK,
-        "axes.edgecolor": _INK,
-        "xtick.color": _INK,
-        "ytick.color": _INK,
-        "axes.grid": True,
-        "grid.color": _INK,
-        "grid.alpha": 0.15,
-        "axes.axisbelow": True,
-        "legend.labelcolor": _INK,
-        "text.parse_math": False,
-    }
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep matplotlib's remarks on fonts to itself: a browser chooses the font anyway."""
-    import logging
-    import warnings
-
-    logger = logging.getLogger("matplotlib")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-            yield
-    finally:
-        logger.setLevel(level)
-
-
-def _shortened(text: str, most: int = 44) -> str:
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    groups: list[tuple[tuple[float, float], list[int]]] = []
+    for number, place in points.items():
+        near = (
+            group
+            for at, group in groups
+            if all(abs(math.log(a / b)) <= _NEAR * s for a, b, s in zip(at, place, spread, strict=True))
+        )
+        group = next(near, None)
+        if group is None:
+            groups.append((place, [number]))
+        else:
+            group.append(number)
+    return {", ".join(map(str, numbers)): place for place, numbers in groups}

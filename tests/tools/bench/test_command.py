@@ -322,12 +322,12 @@ def test_a_bundle_for_another_machine_is_refused(bench, bundle):
 
 
 def test_an_export_that_may_not_be_written_is_refused_before_anything_runs(trtc, built, tmp_path, monkeypatch):
-    from trtc.tools.report import files
+    from trtc.tools import places
 
     def refuse(**_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(files, "tempfile", SimpleNamespace(TemporaryFile=refuse))
+    monkeypatch.setattr(places, "tempfile", SimpleNamespace(TemporaryFile=refuse))
     said = trtc("bench", built, "--export-times", tmp_path / "x.json")
     assert said.code == 4
     assert "may not be written (Permission denied)" in said.err

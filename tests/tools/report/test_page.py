@@ -1,18 +1,18 @@
-"""Pages: whole in themselves, sound as HTML, tables that are tables, no complaint from a browser."""
+"""Pages: whole in themselves, sound as HTML, tables that are tables, pictures that can be read."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
+import re
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import pytest
 
-from trtc.tools import plan_html
-from trtc.tools.report.page import Section, figure, note, page, paragraph, table
-from trtc.tools.report.plots import bars, histogram, label_rows, roofline
+from trtc.tools.bench.page import _verdict
+from trtc.tools.report.page import Section, note, page, paragraph, table
+from trtc.tools.report.plots import bars, drawn_to, histogram, joined_labels, label_rows, roofline
 
-VOID = {"meta", "link", "br", "img", "hr", "input"}
+VOID = {"meta", "link", "br", "wbr", "img", "hr", "input"}
 HOSTILE = '<script>console.error("ran")</script>"\'&'
 
 
@@ -57,28 +57,7 @@ def read(text: str) -> Seen:
     return seen
 
 
-@pytest.fixture(scope="module")
-def pages(built, tmp_path_factory, request):
-    """Both pages as the commands write them."""
-    from trtc.tools.bench import limits
-
-    trtc = request.getfixturevalue("trtc")
-    folder = tmp_path_factory.mktemp("pages")
-    quick = ("--iterations", "5", "--duration", "0", "--warm-up", "0", "-q")
-    words = {"inspect": [], "bench": ["--grid", "batch=1,3", "seq=5,12", *quick]}
-    found = {}
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("TRY_S", 0.0), ("SIDE", 64), ("COPY_BYTES", 4096)):
-            patch.setattr(limits, name, value)
-        for verb, more in words.items():
-            path = folder / f"{verb}.html"
-            said = trtc(verb, built, "--html", path, *more)
-            assert said.code == 0, said.err
-            found[verb] = path
-    return found
-
-
-@pytest.mark.parametrize("verb", ["inspect", "bench"])
+@pytest.mark.parametrize("verb", ["inspect", "bench", "plan"])
 def test_a_page_is_sound_and_fetches_nothing(pages, verb):
     text = pages[verb].read_text()
     seen = read(text)
@@ -88,7 +67,7 @@ def test_a_page_is_sound_and_fetches_nothing(pages, verb):
     assert "url(http" not in text
     assert "script" not in seen.tags
     assert {"col", "row"} <= set(seen.scopes)
-    assert seen.tags.count("table") >= 4
+    assert seen.tags.count("table") >= 3
     assert seen.tags.count("caption") == seen.tags.count("table")
     assert "svg" in seen.tags
 
@@ -104,22 +83,51 @@ def test_the_page_of_a_bundle_shows_its_evidence(pages):
         "Memory of each profile",
     ):
         assert f">{title}</h2>" in text
-    assert "<td>passed</td>" in text
+    assert '<td class="short">passed</td>' in text
 
 
 def test_the_page_of_a_benchmark_shows_its_figures(pages):
     text = pages["bench"].read_text()
     for title in (
         "Overview",
-        "batch=1, seq=5",
+        "How latencies spread",
         "Sizes and padding waste",
+        "Parts of a call",
         "Roofline",
         "Memory",
         "Verification",
         "Conditions",
     ):
         assert f">{title}</h2>" in text
-    assert "=== Performance summary ===" in text
+    assert text.count("=== Performance summary ===") == 4
+    assert text.index(">Overview</h2>") < text.index(">Sizes and padding waste</h2>") < text.index(">Conditions</h2>")
+    for told in (
+        "batch=3, seq=12: 5 calls",
+        "time over the peer",
+        "The peer is onnxruntime",
+        "Closed loop, 1 caller.",
+        "Input &#x27;attention_mask&#x27; was generated: ",
+    ):
+        assert told in text
+
+
+def test_the_page_of_an_open_loop_says_what_had_to_wait(trtc, built, tmp_path):
+    path = tmp_path / "open.html"
+    words = ("--sizes", "batch=1,seq=5", "--rate", "1e6", "--iterations", "50", "--duration", "0", "--warm-up", "0")
+    assert trtc("bench", built, *words, "-q", "--html", path).code == 0
+    text = path.read_text()
+    for told in ("Open loop, 1e+06 calls per second", "a call itself takes", "the rate was not kept"):
+        assert told in text
+
+
+def test_the_page_of_a_plan_shows_what_was_chosen_first(pages):
+    text = pages["plan"].read_text()
+    titles = ["Overview", "Profiles", "Beside other ladders", "How many profiles", "Traffic", "Cost"]
+    places = [text.index(f">{title}</h2>") for title in titles]
+    assert places == sorted(places)
+    assert text.count("<figure>") == 6
+    assert text.count('<tr class="chosen">') == 1
+    assert "112 requests over batch, seq, 4 different sizes." in text
 
 
 def test_texts_from_outside_stay_texts():
@@ -134,8 +142,8 @@ def test_texts_from_outside_stay_texts():
 
 
 def test_pictures_take_the_colours_of_the_page_and_are_the_same_each_time():
-    first = roofline("r", {"a": (0.5, 1e9), "b": (100.0, 5e9)}, 1e10, 1e9)
-    assert first == roofline("r", {"a": (0.5, 1e9), "b": (100.0, 5e9)}, 1e10, 1e9)
+    first = roofline("r", [(0.5, 1e9), (100.0, 5e9)], 1e10, 1e9)
+    assert first == roofline("r", [(0.5, 1e9), (100.0, 5e9)], 1e10, 1e9)
     assert "currentColor" in first
     assert "#010203" not in first
     assert 'role="img"' in first
@@ -151,48 +159,74 @@ def test_numbers_stand_to_the_right_under_their_header():
     assert text.count('class="number"') == 3
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    """Open a page without a window, and return what the browser wrote to its console."""
-    program = shutil.which("chromium")
-    if program is None:
-        pytest.skip("chromium is not installed; Debian: apt-get install chromium")
-    folder = tmp_path_factory.mktemp("browser")
-
-    def look(path):
-        command = [program, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0",
-                   f"--user-data-dir={folder / 'profile'}", f"--screenshot={folder / 'page.png'}",
-                   "--window-size=400,900", f"file://{path}"]  # fmt: skip
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-        assert (folder / "page.png").stat().st_size > 1000, done.stderr
-        (folder / "page.png").unlink()
-        return [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
-
-    return look
-
-
-def test_a_browser_has_nothing_to_complain_about(browser, pages, tmp_path):
-    assert [line for path in pages.values() for line in browser(path)] == []
-    # The same look sees a page that does what ours may not: it is refused by its own rules, which is a complaint.
-    broken = tmp_path / "broken.html"
-    broken.write_text(page("x", [Section("y", "<script>1</script>" + figure("", "z"))]))
-    assert browser(broken)
-
-
 def test_labels_of_marks_that_are_close_stand_in_rows_of_their_own():
     assert label_rows([10.0, 50.0, 90.0], 100.0) == [0, 0, 0]
     assert label_rows([90.0, 91.0, 92.0, 20.0], 100.0) == [0, 1, 2, 0]
-    assert label_rows([90.0, 95.0, 103.0], 100.0) == [0, 1, 0], "a row is free again after the end of its label"
+    assert label_rows([90.0, 95.0, 106.0], 100.0) == [0, 1, 0], "a row is free again after the end of its label"
     read(histogram("h", {"a": [1.0, 2.0, 3.0]}, "ms", {"p90": 2.9, "p95": 2.9}))
 
 
-@pytest.mark.parametrize(("template", "box"), [(page("t", []), ".wide"), (plan_html._PAGE, ".scroll")])
-def test_wide_tables_scroll_in_their_box_with_a_shade_and_long_names_wrap(template, box):
-    style = template[template.index("<style>") : template.index("</style>")].replace("{{", "{").replace("}}", "}")
+def test_points_of_a_roofline_that_lie_together_have_one_label():
+    points = {1: (1.0, 1e9), 2: (1.01, 1.01e9), 3: (50.0, 5e9)}
+    assert joined_labels(points, (5.0, 3.0)) == {"1, 2": (1.0, 1e9), "3": (50.0, 5e9)}
+    assert list(joined_labels(points, (0.1, 0.1))) == ["1", "2", "3"], "on a picture of a narrow range they are apart"
+
+
+def test_axes_of_a_roofline_are_numbers_for_people():
+    texts = re.findall(r"<text[^>]*>(.*?)</text>", roofline("r", [(0.5, 1e9), (100.0, 5e9)], 1e10, 1e9))
+    assert {"1", "10", "100", "GFLOP/s"} <= set(texts)
+    assert not [text for text in texts if "$" in text]
+
+
+def test_a_picture_ends_where_only_stragglers_follow():
+    assert drawn_to([1.0] * 50 + [1.1] * 49 + [90.0]) < 3
+    assert drawn_to([2.0] * 50) == 2.0
+    assert drawn_to([float(i) for i in range(201)]) == 199.0
+
+
+def test_pictures_of_one_page_do_not_share_names():
+    first, second = (bars(name, ["a"], {"x": [1.0]}, "ms") for name in ("one", "two"))
+    names = [set(read(picture).ids) for picture in (first, second)]
+    assert names[0]
+    assert not names[0] & names[1]
+
+
+def test_a_peer_that_does_other_work_is_neither_faster_nor_slower():
+    peer = SimpleNamespace(agrees=False, ratio=SimpleNamespace(verdict="faster"))
+    assert _verdict(peer) == "not the same work"
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        (["12.5 ms", "3 us", "-"], "number"),
+        (["43.5%", "0.0%"], "number"),
+        (["1.2e-06", "0"], "number"),
+        (["111 GFLOP/s", "12.4 GB/s"], "number"),
+        (["3.11.7", "0.1.0"], "short"),
+        (["8 x 128", "1..4"], "short"),
+        (["-", "-"], "short"),
+        (["batch=1, sequence_length=16", "x"], "long"),
+    ],
+)
+def test_columns_are_set_by_what_they_hold(texts, kind):
+    assert f'<th scope="col" class="{kind}">c</th>' in table("t", ("a", "c"), [("x", text) for text in texts])
+
+
+def test_words_break_only_where_they_are_too_long_by_themselves():
+    short, long = "batch_size=1, sequence_length=16", "model.encoder.layer_0.attention/output_weights"
+    text = table("t", ("a", "b"), [("x", short), ("y", long)])
+    assert short in text
+    assert "attention/<wbr>output_<wbr>weights" in text
+
+
+def test_wide_tables_scroll_in_their_box_with_a_shade_and_long_names_wrap():
+    text = page("t", [])
+    style = text[text.index("<style>") : text.index("@media print")]
     rules = dict(rule.split("{", 1) for rule in style.split("}") if "{" in rule)
-    (boxed,) = [text for name, text in rules.items() if box in name and "@" not in name and "overflow-x: auto" in text]
+    (boxed,) = [text for name, text in rules.items() if ".wide" in name and "overflow-x: auto" in text]
     assert "no-repeat local" in boxed
     assert "no-repeat scroll" in boxed
-    (cells,) = [text for name, text in rules.items() if name.strip() == "th, td"]
+    (cells,) = [text for name, text in rules.items() if name.strip().endswith(".long")]
     assert "overflow-wrap: anywhere" in cells
     assert "min-width" in cells, "else cells shrink to letters instead of scrolling"
