@@ -42,7 +42,7 @@ conformance: $(VENV)/installed
 
 # silero-vad imports torch, which is large: only this target installs it, beside the environment.
 programs: $(VENV)/installed $(VENV)/models $(VENV)/torch
-	@PYTHONPATH=$(VENV)/torch $(BIN)/python -m pytest -q tests/programs $(PYTEST_ARGS)
+	@PYTHONPATH=$(CURDIR)/$(VENV)/torch $(BIN)/python -m pytest -q tests/programs $(PYTEST_ARGS)
 
 # Skipped with the reason where there is no GPU.
 test-gpu: $(VENV)/installed $(VENV)/models
