@@ -118,17 +118,17 @@ def fastest(course: Race, modes: Sequence[Mode], ways: Sequence[tuple[int, int]]
         mode=best.mode,
         slots=best.slots,
         threads=best.threads,
-        reason=_reason(outcome, modes, len(course.sizes)),
+        reason=_reason(outcome, modes),
         measured=outcome.figures,
     )
     return Measured(execution, course.subject.ladder.cost_s)
 
 
-def _reason(outcome: Outcome, modes: Sequence[Mode], count: int) -> str:
+def _reason(outcome: Outcome, modes: Sequence[Mode]) -> str:
     best = outcome.best
     text = (
         f"{best.slots} call{'s' * (best.slots != 1)} at once, {best.threads} thread{'s' * (best.threads != 1)} each, "
-        f"served {outcome.rates[best]:.1f} requests/s of this traffic ({count} sizes)"
+        f"served {outcome.rates[best]:.1f} requests/s of this traffic ({outcome.requests} sizes)"
     )
     other = outcome.best_of("bucket" if best.mode == "exact" else "exact")
     if other is not None:

@@ -128,15 +128,15 @@ def drive(callers: Sequence[Caller], requests: Sequence[Request]) -> float:
     return _together([(caller, queue) for caller in callers])
 
 
-def warm_up(callers: Sequence[Caller], requests: Sequence[Request]) -> None:
-    """Let every caller run every request once, the largest first so that its slot grows once.
+def warm_up(callers: Sequence[Caller], requests: Sequence[Request]) -> float:
+    """Let every caller run every request once, the largest first so that its slot grows once; seconds in all.
 
     Raises:
         EngineError: as ``drive`` does.
     """
     once = {_key(request): request for request in requests}.values()
     ordered = sorted(once, key=lambda request: -prod(request.run_sizes.values()))
-    _together([(caller, _Queue(iter(ordered))) for caller in callers])
+    return _together([(caller, _Queue(iter(ordered))) for caller in callers])
 
 
 def _together(work: Sequence[tuple[Caller, _Queue]]) -> float:

@@ -6,14 +6,15 @@ best round of another is dropped; the rest go on until the time is over.
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from trtc.compiler.replay import Caller, drive, warm_up
-from trtc.compiler.workload import requests_in
+from trtc.compiler.workload import requests_in, thinned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,6 +34,10 @@ LEAST_NOISE, MOST_NOISE = 0.015, 0.10
 show too little of it, and where it is larger than the second, something must be chosen all the same."""
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 40
 _ROUND_S = 0.05
+_PATIENCE_S = 5.0
+"""Where the fewest rounds of all requests would take longer than this, and than the budget, fewer requests are run."""
+_FEWEST_REQUESTS = 4
+"""And twice the calls at once, so that there is something to wait for."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -87,11 +92,13 @@ class Outcome:
         best: the choice.
         rates: requests a second of each way, the median of its rounds.
         lone_s: mean seconds of a request that has the machine to itself, of the ways that were not dropped.
+        requests: that each round ran.
     """
 
     best: Way
     rates: dict[Way, float]
     lone_s: dict[Way, float] = field(default_factory=dict)
+    requests: int = 0
 
     @property
     def figures(self) -> dict[str, float]:
@@ -111,14 +118,15 @@ def race(course: Race, ways: Sequence[Way], budget_s: float) -> Outcome:
     Args:
         course: what is run.
         ways: to compare, one at least.
-        budget_s: seconds; a few rounds are run even beyond it.
+        budget_s: seconds; a few rounds are run even beyond it, of fewer requests where the model is slow.
 
     Raises:
         EngineError: when a request fails.
     """
     rounds: dict[Way, list[float]] = {way: [] for way in ways}
     with ExitStack() as stack:
-        ready = _ready(stack, course, ways)
+        ready, run_s = _ready(stack, course, ways)
+        course = replace(course, sizes=_affordable(course.sizes, ways, run_s, budget_s))
         start_s = time.perf_counter()
         alive = list(ways)
         for i in range(MOST_ROUNDS):
@@ -134,21 +142,46 @@ def race(course: Race, ways: Sequence[Way], budget_s: float) -> Outcome:
             way: drive(ready[way][:1], course.requests(way.mode)) / len(course.requests(way.mode)) for way in alive
         }
     rates = {way: statistics.median(values) for way, values in rounds.items()}
-    return Outcome(chosen({way: rounds[way] for way in alive}, lone_s, course.threads), rates, lone_s)
+    choice = chosen({way: rounds[way] for way in alive}, lone_s, course.threads)
+    return Outcome(choice, rates, lone_s, len(course.sizes))
 
 
-def _ready(stack: ExitStack, course: Race, ways: Sequence[Way]) -> dict[Way, list[Caller]]:
-    """Open an engine for each number of threads, and prepare every request in every slot of each way."""
+def _affordable(
+    sizes: Sequence[Mapping[str, int]], ways: Sequence[Way], run_s: float, budget_s: float
+) -> Sequence[Mapping[str, int]]:
+    """Thin out requests that would take too long; each that is left stands for an equal share again.
+
+    Args:
+        sizes: of the requests.
+        ways: that run them.
+        run_s: seconds of a request, about.
+        budget_s: seconds for all.
+    """
+    rounds = FEWEST_ROUNDS * len(ways)
+    fewest = max(_FEWEST_REQUESTS, 2 * max(way.slots for way in ways))
+    count = max(fewest, int(max(budget_s, _PATIENCE_S) / (rounds * run_s))) if run_s else len(sizes)
+    return sizes if count >= len(sizes) else thinned(sizes, count)
+
+
+def _ready(stack: ExitStack, course: Race, ways: Sequence[Way]) -> tuple[dict[Way, list[Caller]], float]:
+    """Open an engine for each number of threads, and prepare every request in every slot of each way.
+
+    Returns:
+        The callers of each way, and the seconds that one request took, about: the least of any way, over all sizes.
+    """
     engines: dict[tuple[int, bool], Engine] = {}
     ready: dict[Way, list[Caller]] = {}
+    run_s = math.inf
     for way in ways:
         key = way.threads, way.slots * way.threads <= course.threads
         if key not in engines:
             opened = course.open_engine(way.threads, spinning=key[1])
             engines[key] = stack.enter_context(closing(opened))
         ready[way] = [Caller(engines[key], course.subject, course.rules) for _ in range(way.slots)]
-        warm_up(ready[way], course.requests(way.mode))
-    return ready
+        requests = course.requests(way.mode)
+        taken_s = warm_up(ready[way], requests)
+        run_s = min(run_s, taken_s / max(len(set(map(repr, requests))), 1) / way.slots)
+    return ready, run_s
 
 
 def _rate(callers: Sequence[Caller], requests: Sequence[Request], budget_s: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +39,18 @@ def workload_of(traffic: Traffic, cost: CostModel | None = None, count: int = RE
     rows = order[np.minimum(at, len(order) - 1)]
     shuffled = np.random.default_rng(0).permutation(rows)
     return tuple(dict(zip(traffic.symbols, map(int, traffic.sizes[row]), strict=True)) for row in shuffled)
+
+
+def thinned(sizes: Sequence[Mapping[str, int]], count: int) -> tuple[Mapping[str, int], ...]:
+    """Take some of these requests, from the middle of equal shares in the order of their elements.
+
+    Args:
+        sizes: requests, each for an equal share.
+        count: how many to take.
+    """
+    order = sorted(range(len(sizes)), key=lambda i: prod(sizes[i].values()))
+    taken = {order[int((k + 0.5) * len(sizes) / count)] for k in range(count)}
+    return tuple(each for i, each in enumerate(sizes) if i in taken)
 
 
 def requests_in(ladder: Ladder, sizes: Sequence[Sizes], padded: AbstractSet[str], mode: Mode) -> tuple[Request, ...]:

@@ -13,7 +13,7 @@ import pytest
 from trtc.compiler.replay import Caller, Request, drive
 from trtc.compiler.timing import calls_per_s
 from trtc.compiler.ways import Race, Way, chosen, race
-from trtc.compiler.workload import requests_in, workload_of
+from trtc.compiler.workload import requests_in, thinned, workload_of
 from trtc.engines.errors import EngineError
 from trtc.profiles import PadRule
 from trtc.profiles.traffic import traffic_from_rows
@@ -88,6 +88,18 @@ def test_the_mode_that_serves_the_requests_faster_wins(course):
     fast_exact = race(course(lambda n, _: 2e-3 if n % 8 == 0 else 2e-4, [3, 5, 11]), ways, 0.05)
     assert fast_exact.best.mode == "exact"
     assert fast_exact.best_of("bucket") == Way(1, 1, "bucket")
+
+
+def test_a_slow_model_is_compared_on_few_requests_that_keep_the_shares(course, monkeypatch):
+    ways = [Way(1, 1, "exact"), Way(1, 2, "exact")]
+    sizes = [1, 2] * 8 + [14, 15] * 4
+    all_of_them = race(course(lambda *_: 0.0, sizes), ways, 0.05)
+    monkeypatch.setattr("trtc.compiler.ways._PATIENCE_S", 1e-9)
+    few = race(course(lambda *_: 0.0, sizes), ways, 1e-9)
+    assert (all_of_them.requests, few.requests) == (24, 4)
+    assert [size["seq"] for size in thinned([{"seq": n} for n in sizes], 6)] == [1, 2, 1, 2, 14, 15]  # as they came
+    with_callers = race(course(lambda *_: 0.0, sizes), [Way(5, 1, "exact")], 1e-9)
+    assert with_callers.requests == 10
 
 
 def test_threads_that_help_are_chosen(course):
