@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from trtc.engines.builder_options import BuilderOptions
     from trtc.engines.target import Target
 
-LIBRARIES = ("onnx", "onnxruntime", "numpy")
+LIBRARIES = ("onnx", "onnx-ir", "onnxruntime", "numpy")
 MAX_METADATA_BYTES = 2**20
 """Metadata of a model (labels, dictionaries) is carried along up to this size."""
 

@@ -49,6 +49,7 @@ class EngineRequest:
         builder: what the builder was told, for backends that have one.
         shape_values: for each profile, bounds of the inputs whose values may decide shapes, where they are known.
         tell: told how far the builder is, such as ``profile 3 of 8``.
+        fuse: let the backend rewrite the graph before its library does, where it can.
     """
 
     model_path: Path
@@ -61,6 +62,7 @@ class EngineRequest:
     builder: BuilderOptions = DEFAULTS
     shape_values: tuple[dict[str, ValueBounds], ...] = ()
     tell: Callable[[str], None] = unheard
+    fuse: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ class BuiltEngine:
         scratch_bytes: memory that the library needs beside the slot, by profile, where it could tell without running.
         notes: what a person should know.
         plugins: bundle paths of those files that are libraries of plug-ins, in the order to load them.
+        fused: whether the backend rewrote the graph; asked with ``fuse=False`` it builds one that it did not.
     """
 
     entry: str
@@ -108,3 +111,4 @@ class BuiltEngine:
     scratch_bytes: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
+    fused: bool = False

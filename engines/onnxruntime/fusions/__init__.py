@@ -1,0 +1,83 @@
+"""Rewrites of a graph that ONNX Runtime's optimizer leaves to do, for engines on the CPU.
+
+Each is a file with ``run(model) -> int``. It matches exact structure, checks every constant, takes float32 only, and
+leaves alone what other nodes read, and whatever lies in a branch or a loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import onnx_ir as ir
+from onnx_ir.passes.common import RemoveUnusedNodesPass
+
+from trtc.engines.onnxruntime.fusions import conv, gelu, hard_sigmoid, layer_norm, no_ops, one_hot, softmax, table_rows
+from trtc.engines.onnxruntime.fusions.graph import forget, infer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Fused", "fuse"]
+
+PASSES = {
+    "one-hot": one_hot.run,
+    "table-rows": table_rows.run,
+    "conv": conv.run,
+    "gelu": gelu.run,
+    "hard-sigmoid": hard_sigmoid.run,
+    "softmax": softmax.run,
+    "layer-norm": layer_norm.run,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """A rewritten model.
+
+    Attributes:
+        path: of the model; external data lies where it lay.
+        counts: how often each pass rewrote something, by its name.
+    """
+
+    path: Path
+    counts: dict[str, int]
+
+
+def fuse(source: Path) -> Fused | None:
+    """Rewrite a model; None when nothing in it is to be rewritten.
+
+    Args:
+        source: a canonical model. The new one is written beside it, so that external data is found.
+    """
+    model = ir.load(source)
+    counts = fuse_model(model)
+    if not counts:
+        return None
+    path = source.with_name(f"{source.stem}-fused.onnx")
+    ir.save(model, path)
+    return Fused(path, counts)
+
+
+def fuse_model(model: ir.Model) -> dict[str, int]:
+    """Rewrite a model where it is; returns how often each pass did."""
+    declared = [(value, value.shape) for value in model.graph.outputs]
+    counts: dict[str, int] = {}
+    infer(model)
+    # Without them more shapes are certain, and so more of them.
+    while removed := no_ops.run(model):
+        counts["no-ops"] = counts.get("no-ops", 0) + removed
+        RemoveUnusedNodesPass()(model)
+        infer(model)
+    for name, run in PASSES.items():
+        if count := run(model):
+            counts[name] = count
+            RemoveUnusedNodesPass()(model)
+    # Values that were merged have other names; what was inferred is for here, not for the library.
+    forget(model)
+    shapes = {value.name: shape for value, shape in declared}
+    for value in model.graph.outputs:
+        value.shape = shapes.get(value.name)
+    if any(node.domain == "com.microsoft" for node in model.graph):
+        model.opset_imports.setdefault("com.microsoft", 1)
+    return counts
