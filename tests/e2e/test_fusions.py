@@ -50,7 +50,7 @@ def test_the_engine_of_magika_looks_up_rows_and_agrees_with_plain_onnx_runtime(m
 
 def test_a_bundle_says_what_was_rewritten(ppocr_cls_path, tmp_path):
     report = build(ppocr_cls_path, tmp_path / "cls.trtc", QUICK)
-    assert report.manifest.engines[0].options["fusions"] == "hard-sigmoid 18"
+    assert report.manifest.engines[0].options["fusions"] == "behind-conv 35, hard-sigmoid 18"
 
 
 def wrong(source):

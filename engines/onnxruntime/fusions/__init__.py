@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
-from trtc.engines.onnxruntime.fusions import conv, gelu, hard_sigmoid, layer_norm, no_ops, one_hot, softmax, table_rows
+from trtc.engines.onnxruntime.fusions import (
+    before_conv,
+    behind_conv,
+    gelu,
+    hard_sigmoid,
+    layer_norm,
+    no_ops,
+    one_hot,
+    reshapes,
+    softmax,
+    table_rows,
+)
 from trtc.engines.onnxruntime.fusions.graph import forget, infer
 
 if TYPE_CHECKING:
@@ -21,11 +32,13 @@ if TYPE_CHECKING:
 __all__ = ["Fused", "fuse"]
 
 PASSES = {
+    "reshapes": reshapes.run,
     "one-hot": one_hot.run,
     "table-rows": table_rows.run,
-    "conv": conv.run,
+    "behind-conv": behind_conv.run,
     "gelu": gelu.run,
     "hard-sigmoid": hard_sigmoid.run,
+    "before-conv": before_conv.run,
     "softmax": softmax.run,
     "layer-norm": layer_norm.run,
 }
@@ -63,12 +76,12 @@ def fuse_model(model: ir.Model) -> dict[str, int]:
     """Rewrite a model where it is; returns how often each pass did."""
     declared = [(value, value.shape) for value in model.graph.outputs]
     counts: dict[str, int] = {}
-    infer(model)
+    _infer(model)
     # Without them more shapes are certain, and so more of them.
     while removed := no_ops.run(model):
         counts["no-ops"] = counts.get("no-ops", 0) + removed
         RemoveUnusedNodesPass()(model)
-        infer(model)
+        _infer(model)
     for name, run in PASSES.items():
         if count := run(model):
             counts[name] = count
@@ -81,3 +94,9 @@ def fuse_model(model: ir.Model) -> dict[str, int]:
     if any(node.domain == "com.microsoft" for node in model.graph):
         model.opset_imports.setdefault("com.microsoft", 1)
     return counts
+
+
+def _infer(model: ir.Model) -> None:
+    infer(model)
+    if known := reshapes.known_shapes(model):
+        infer(model, known)

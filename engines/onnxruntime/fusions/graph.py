@@ -13,7 +13,7 @@ import onnx_ir as ir
 from onnx_ir.passes.common import ShapeInferencePass
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -23,9 +23,16 @@ MAX_PATH = 12
 """Nodes that a pattern may span: searches end there."""
 
 
-def infer(model: ir.Model) -> None:
-    """Find all shapes again, from the inputs on."""
+def infer(model: ir.Model, known: Mapping[ir.Value, Dims] | None = None) -> None:
+    """Find all shapes again, from the inputs on.
+
+    Args:
+        model: whose shapes are set.
+        known: shapes that inference would miss.
+    """
     forget(model)
+    for value, shape in (known or {}).items():
+        value.shape = ir.Shape(shape)
     ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(model)
 
 
@@ -205,6 +212,20 @@ def graph_of(node: ir.Node | None) -> ir.Graph:
     if node is None or not isinstance(node.graph, ir.Graph):
         raise TypeError("a value without a maker, or a node of a function, is in no graph")
     return node.graph
+
+
+def drop_unread(value: ir.Value | None) -> None:
+    """Remove the node that makes a value when nobody reads it any more, and so on upwards.
+
+    Passes that ask who reads a value would else take such nodes for readers.
+    """
+    node = maker(value)
+    if node is None or any(out.uses() or out.is_graph_output() for out in node.outputs):
+        return
+    sources = list(node.inputs)
+    graph_of(node).remove(node, safe=True)
+    for source in sources:
+        drop_unread(source)
 
 
 def replace(old: ir.Value, new: ir.Value) -> None:

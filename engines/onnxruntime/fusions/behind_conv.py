@@ -1,7 +1,7 @@
 """Factors and offsets behind a convolution, one for each channel or one for all, go into its weights and its bias.
 
-ONNX Runtime does this for shapes of ``[C, 1, 1]``, directly behind the convolution; exporters also write scalars, and
-put a Squeeze between.
+ONNX Runtime does this for shapes of ``[C, 1, 1]``, directly behind a convolution; exporters also write scalars, put a
+Squeeze between, and transpose convolutions. A batch normalisation is a factor and an offset.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trtc.engines.onnxruntime.fusions.graph import array, axes_of, constant, is_op, operand, rank_of, user
+from trtc.engines.onnxruntime.fusions.graph import array, axes_of, is_op, operand, rank_of, user
+from trtc.engines.onnxruntime.fusions.weights import set_weights, weights_of
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -21,50 +22,36 @@ def run(model: ir.Model) -> int:
     """Fold them; returns how many nodes are gone."""
     found = 0
     for node in list(model.graph):
-        if is_op(node, "Conv"):
+        if is_op(node, "Conv", "ConvTranspose"):
             while _fold(node):
                 found += 1
     return found
 
 
 def _fold(conv: ir.Node) -> bool:
-    weights = array(conv.inputs[1])
-    bias = array(conv.inputs[2]) if _has_bias(conv) else None
-    if weights is None or weights.dtype != np.float32 or user(conv.inputs[1]) is not conv:
-        return False
-    if _has_bias(conv) and (bias is None or bias.dtype != np.float32):
+    weights = weights_of(conv)
+    if weights is None:
         return False
     value = conv.outputs[0]
     node = user(value)
     if is_op(node, "Squeeze") and all(axis > 1 for axis in axes_of(node) or (0,)):
         value = node.outputs[0]
         node = user(value)
-    step = _step(node, value, len(weights))
-    if node is None or step is None:
+    step = _step(node, value, len(weights.bias))
+    scaled = None if step is None else weights.then(*step)
+    if node is None or scaled is None or not scaled.is_finite:
         return False
-    factor, offset = step
-    old = np.zeros(len(weights), np.float32) if bias is None else bias
-    wide = factor.reshape(-1, *[1] * (weights.ndim - 1))
-    with np.errstate(over="ignore"):
-        new_weights, new_bias = weights * wide, (old * factor + offset).astype(np.float32)
-    if not (np.isfinite(new_weights).all() and np.isfinite(new_bias).all()):
-        return False
-    conv.replace_input_with(1, constant(conv, "fused/weights", new_weights.astype(np.float32)))
-    if len(conv.inputs) < 3:  # noqa: PLR2004 (the bias is the third)
-        conv.resize_inputs(3)
-    conv.replace_input_with(2, constant(conv, "fused/bias", new_bias))
+    set_weights(conv, scaled)
     _drop(node, value)
     return True
-
-
-def _has_bias(conv: ir.Node) -> bool:
-    return len(conv.inputs) > 2 and conv.inputs[2] is not None  # noqa: PLR2004
 
 
 def _step(
     node: ir.Node | None, value: ir.Value, channels: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
     """Factor and offset for each channel, of a node that reads a convolution's result."""
+    if is_op(node, "BatchNormalization"):
+        return _normalisation(node, channels) if len(node.outputs) == 1 and node.inputs[0] is value else None
     if not is_op(node, "Mul", "Div", "Add", "Sub") or (node.inputs[0] is node.inputs[1]):
         return None
     if is_op(node, "Div", "Sub") and node.inputs[0] is not value:
@@ -81,6 +68,22 @@ def _step(
     if (by == 0).any():
         return None
     return (by if is_op(node, "Mul") else np.float32(1) / by), zeros
+
+
+def _normalisation(node: ir.Node, channels: int) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+    """Scale, bias, mean and variance of the training, as a factor and an offset."""
+    parts = [array(value) for value in node.inputs[1:]]
+    if node.attributes.get_int("training_mode", 0):
+        return None
+    found = [part.astype(np.float64) for part in parts if part is not None and part.dtype == np.float32]
+    if len(found) != 4 or any(part.shape != (channels,) for part in found):  # noqa: PLR2004 (those four)
+        return None
+    scale, bias, mean, variance = found
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = scale / np.sqrt(variance + node.attributes.get_float("epsilon", 1e-5))
+    if not np.isfinite(factor).all() or (factor == 0).any():
+        return None
+    return factor.astype(np.float32), (bias - mean * factor).astype(np.float32)
 
 
 def _by_channel(value: ir.Value | None, rank: int | None, channels: int) -> NDArray[np.float32] | None:
