@@ -7,6 +7,7 @@ from pathlib import Path
 
 import bench_overhead
 import drop_in
+import fusions
 import loading
 import memory
 import overhead
@@ -25,6 +26,7 @@ ALL = {
     "threads": threads,
     "planning": planning,
     "drop_in": drop_in,
+    "fusions": fusions,
     "rtx_builds": rtx_builds,
 }
 

@@ -24,7 +24,7 @@ from trtc.engines.onnxruntime.fusions import (
     softmax,
     table_rows,
 )
-from trtc.engines.onnxruntime.fusions.graph import forget, infer
+from trtc.engines.onnxruntime.fusions.graph import forget, infer, reserve_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +42,10 @@ PASSES = {
     "softmax": softmax.run,
     "layer-norm": layer_norm.run,
 }
+
+
+MAX_INSIDE_BYTES = 2**30
+"""New weights lie inside the file, and a protobuf holds 2 GiB at most: a model with more than this is left as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,9 @@ def fuse(source: Path) -> Fused | None:
     """
     model = ir.load(source)
     counts = fuse_model(model)
-    if not counts:
+    tensors = [value.const_value for value in model.graph.initializers.values()]
+    inside = [t.nbytes for t in tensors if t is not None and not isinstance(t, ir.ExternalTensor)]
+    if not counts or sum(inside) > MAX_INSIDE_BYTES:
         return None
     path = source.with_name(f"{source.stem}-fused.onnx")
     ir.save(model, path)
@@ -74,8 +80,9 @@ def fuse(source: Path) -> Fused | None:
 
 def fuse_model(model: ir.Model) -> dict[str, int]:
     """Rewrite a model where it is; returns how often each pass did."""
-    declared = [(value, value.shape) for value in model.graph.outputs]
+    declared = {value.name: value.shape for value in model.graph.outputs}
     counts: dict[str, int] = {}
+    reserve_names(model.graph)
     _infer(model)
     # Without them more shapes are certain, and so more of them.
     while removed := no_ops.run(model):
@@ -88,9 +95,8 @@ def fuse_model(model: ir.Model) -> dict[str, int]:
             RemoveUnusedNodesPass()(model)
     # Values that were merged have other names; what was inferred is for here, not for the library.
     forget(model)
-    shapes = {value.name: shape for value, shape in declared}
     for value in model.graph.outputs:
-        value.shape = shapes.get(value.name)
+        value.shape = declared.get(value.name)
     if any(node.domain == "com.microsoft" for node in model.graph):
         model.opset_imports.setdefault("com.microsoft", 1)
     return counts

@@ -22,6 +22,7 @@ from trtc.engines.onnxruntime.fusions.graph import (
     number,
     operand,
     rank_of,
+    readers,
 )
 from trtc.engines.onnxruntime.fusions.weights import set_weights, weights_of
 
@@ -49,9 +50,9 @@ def run(model: ir.Model) -> int:
 
 def _fold(value: ir.Value) -> bool:
     """Fold the node that makes what convolutions read."""
-    readers = [(node, weights_of(node)) for node in set(value.consumers())]
-    convs = [(node, weights) for node, weights in readers if weights is not None and node.inputs[0] is value]
-    if len(convs) != len(readers) or value.is_graph_output() or not is_float(value):
+    found = [(node, weights_of(node)) for node in readers(value)]
+    convs = [(node, weights) for node, weights in found if weights is not None and node.inputs[0] is value]
+    if len(convs) != len(found) or value.is_graph_output() or not is_float(value):
         return False
     step = _step(maker(value), rank_of(value))
     if step is None:
@@ -104,8 +105,8 @@ def _as_conv(value: ir.Value, channels: int) -> bool:
     if not is_op(maker(source), *_IN_BLOCKS):
         return False
     end = maker(value)
-    weights = constant(end, "fused/factor", np.full((channels, 1, 1, 1), factor, np.float32))
-    bias = constant(end, "fused/offset", np.full(channels, offset, np.float32))
+    weights = constant(end, "factor", np.full((channels, 1, 1, 1), factor, np.float32))
+    bias = constant(end, "offset", np.full(channels, offset, np.float32))
     merged = ir.node("Conv", [source, weights, bias], {"group": channels, "kernel_shape": (1, 1)})
     new = insert(end, merged, value)
     value.replace_all_uses_with(new)

@@ -94,11 +94,19 @@ def opset(node: ir.Node) -> int:
 
 
 def user(value: ir.Value | None) -> ir.Node | None:
-    """Return the one node that reads a value, once or several times; None where there are more, or it is an output."""
+    """Return the one node that reads a value, once or several times.
+
+    None where there are more, where one is in a branch or a loop, and for an output of the graph.
+    """
     if value is None or value.is_graph_output():
         return None
-    nodes = set(value.consumers())
-    return nodes.pop() if len(nodes) == 1 else None
+    nodes = readers(value)
+    return nodes[0] if len(nodes) == 1 and nodes[0].graph is value.graph else None
+
+
+def readers(value: ir.Value) -> list[ir.Node]:
+    """Return the nodes that read a value, each once, in a fixed order."""
+    return list(dict.fromkeys(node for node, _ in value.uses()))
 
 
 def is_closed(nodes: Collection[ir.Node], last: ir.Value) -> bool:
@@ -175,13 +183,29 @@ def maker(value: ir.Value | None) -> ir.Node | None:
     return None if value is None else value.producer()
 
 
+def reserve_names(graph: ir.Graph) -> None:
+    """Choose what names of new values begin with, so that none of them stands anywhere yet."""
+    taken = {value.name or "" for node in graph.all_nodes() for value in node.outputs}
+    for each in (graph, *graph.subgraphs()):
+        taken |= {value.name or "" for value in each.inputs} | set(each.initializers)
+    prefix = "fused"
+    while any(name.startswith(prefix) for name in taken):
+        prefix += "_"
+    graph.meta[_PREFIX], graph.meta[_COUNT] = prefix, 0
+
+
+_PREFIX, _COUNT = "trtc.prefix", "trtc.count"
+
+
+def _fresh(graph: ir.Graph, wish: str) -> str:
+    graph.meta[_COUNT] += 1
+    return f"{graph.meta[_PREFIX]}/{wish}_{graph.meta[_COUNT]}"
+
+
 def constant(node: ir.Node | None, wish: str, data: NDArray[Any]) -> ir.Value:
-    """Put a new constant into the graph of a node, under a name that is free."""
+    """Put a new constant into the graph of a node."""
     graph = graph_of(node)
-    name, count = wish, 2
-    taken = {value.name for node in graph for value in node.outputs} | {value.name for value in graph.inputs}
-    while name in graph.initializers or name in taken:
-        name, count = f"{wish}_{count}", count + 1
+    name = _fresh(graph, wish)
     value = ir.val(name, const_value=ir.tensor(np.ascontiguousarray(data), name=name))
     graph.register_initializer(value)
     return value
@@ -200,11 +224,22 @@ def insert(before: ir.Node | None, node: ir.Node, like: ir.Value | None = None) 
     """
     if before is None:
         raise ValueError(f"there is no place for a new {node.op_type}: an input or a constant has no maker")
-    graph_of(before).insert_before(before, node)
+    graph = graph_of(before)
     out = node.outputs[0]
+    node.name = out.name = _fresh(graph, node.op_type)
+    graph.insert_before(before, node)
     if like is not None:
         out.type, out.shape = like.type, like.shape
     return out
+
+
+def insert_behind(value: ir.Value, node: ir.Node) -> None:
+    """Put a node right behind the one that makes a value."""
+    end = maker(value)
+    graph = graph_of(end)
+    node.name = node.outputs[0].name = _fresh(graph, node.op_type)
+    if end is not None:
+        graph.insert_after(end, node)
 
 
 def graph_of(node: ir.Node | None) -> ir.Graph:

@@ -26,6 +26,7 @@ from trtc.engines.onnxruntime.fusions.graph import (
     number,
     operand,
     path_down,
+    readers,
     replace,
 )
 from trtc.engines.onnxruntime.fusions.reduced import bare, is_kept, is_square, mean_axis, not_below
@@ -90,8 +91,8 @@ def _find(centring: ir.Node) -> _Found | None:
 def _results(centred: ir.Value) -> list[ir.Value]:
     """Values that may be the result: those that the centred one becomes, where it is multiplied or divided."""
     found: list[ir.Value] = []
-    for node in centred.consumers():
-        if is_op(node, "Mul", "Div") and node.inputs[0] is not node.inputs[1]:
+    for node in readers(centred):
+        if node.graph is centred.graph and is_op(node, "Mul", "Div") and node.inputs[0] is not node.inputs[1]:
             for value in path_down(node.outputs[0]):
                 if not is_op(value.producer(), "Mul", "Div", "Add"):
                     break
@@ -162,9 +163,7 @@ def _is_variance(value: ir.Value | None, x: ir.Value, centred: ir.Value, axis: i
 
 def _is_mean_of_square(value: ir.Value | None, of: ir.Value, axis: int) -> bool:
     """Whether a value is the mean of the squares of another one, over an axis."""
-    return any(
-        is_square(node.outputs[0], of) and mean_axis(value, node.outputs[0]) == axis for node in set(of.consumers())
-    )
+    return any(is_square(node.outputs[0], of) and mean_axis(value, node.outputs[0]) == axis for node in readers(of))
 
 
 def _along(found: NDArray[Any], x: ir.Value, axis: int) -> NDArray[Any] | None:
@@ -190,7 +189,7 @@ def _fuse(found: _Found) -> None:
         x = insert(end, ir.node("Transpose", [x], {"perm": order}))
         x.type = found.x.type
     parts = {"scale": found.scale, "bias": found.bias}
-    weights = [constant(end, f"fused/norm_{name}", each) for name, each in parts.items()]
+    weights = [constant(end, f"norm_{name}", each) for name, each in parts.items()]
     new = insert(end, ir.node("LayerNormalization", [x, *weights], {"axis": -1, "epsilon": found.epsilon}))
     if found.axis != rank - 1:
         new.type = found.x.type

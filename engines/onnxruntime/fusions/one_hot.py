@@ -81,11 +81,11 @@ def _ids(node: ir.Node, count: int) -> ir.Value | None:
 
 def _fuse(node: ir.Node, ids: ir.Value, table: NDArray[Any]) -> None:
     kind = np.int32 if ids.dtype == ir.DataType.INT32 else np.int64
-    limits = [constant(node, f"fused/id_{name}", np.array(to, kind)) for name, to in (("min", -1), ("max", len(table)))]
+    limits = [constant(node, f"id_{name}", np.array(to, kind)) for name, to in (("min", -1), ("max", len(table)))]
     # Adding 0 turns -0 into 0, as the sum over a row does.
-    rows = constant(node, "fused/rows", np.concatenate([table + np.float32(0), np.zeros_like(table[:1])]))
+    rows = constant(node, "rows", np.concatenate([table + np.float32(0), np.zeros_like(table[:1])]))
     inside = insert(node, ir.node("Clip", [ids, *limits]), ids)
-    last = constant(node, "fused/last_axis", np.array([-1], np.int64))
+    last = constant(node, "last_axis", np.array([-1], np.int64))
     flat = insert(node, ir.node("Squeeze", [inside, last]))
     flat.type = ids.type
     replace(node.outputs[0], insert(node, ir.node("Gather", [rows, flat], {"axis": 0})))

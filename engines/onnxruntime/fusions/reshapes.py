@@ -27,7 +27,7 @@ def run(model: ir.Model) -> int:
             shape = dims(node.outputs[0])
             if shape is not None and _is_found_by_count(shape):
                 sizes = [size if isinstance(size, int) else -1 for size in shape]
-                node.replace_input_with(1, constant(node, "fused/shape", np.array(sizes, np.int64)))
+                node.replace_input_with(1, constant(node, "shape", np.array(sizes, np.int64)))
                 found += 1
     return found
 

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx_ir as ir
 
-from trtc.engines.onnxruntime.fusions.graph import array, constant, graph_of, is_float, is_op, maker, rank_of, user
+from trtc.engines.onnxruntime.fusions.graph import (
+    array,
+    constant,
+    graph_of,
+    insert_behind,
+    is_float,
+    is_op,
+    rank_of,
+    user,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,16 +67,13 @@ def _look_up(gather: ir.Node, table: ir.Value, readers: list[tuple[ir.Node, int]
     behind = ir.node("Gather", [table, gather.inputs[1]], {"axis": 0})
     rows = behind.outputs[0]
     rows.shape, rows.type = gather.outputs[0].shape, gather.outputs[0].type
-    node = maker(table)
-    if node is None:
-        raise ValueError(f"no node makes {table.name!r}")
-    graph = graph_of(node)
     # The ids stand before the old look-up, and that before everything made of it.
-    graph.insert_after(node, behind)
+    insert_behind(table, behind)
     for reader, i in readers:
         reader.replace_input_with(i, rows)
     if table.is_graph_output():
-        graph.outputs[graph.outputs.index(table)] = rows
+        outputs = graph_of(gather).outputs
+        outputs[outputs.index(table)] = rows
         table.name, rows.name = f"{table.name}/rows", table.name
 
 
@@ -102,4 +108,4 @@ def _flat(node: ir.Node, value: ir.Value) -> ir.Value:
     found: NDArray[Any] | None = array(value)
     if found is None or found.ndim <= 1:
         return value
-    return constant(node, f"{value.name}/flat", found.reshape(found.shape[-1:]))
+    return constant(node, "flat", found.reshape(found.shape[-1:]))

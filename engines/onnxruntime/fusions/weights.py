@@ -66,7 +66,7 @@ def weights_of(conv: ir.Node) -> Weights | None:
 
 def set_weights(conv: ir.Node, weights: Weights) -> None:
     """Give a convolution other weights."""
-    conv.replace_input_with(1, constant(conv, "fused/kernel", weights.kernel))
+    conv.replace_input_with(1, constant(conv, "kernel", weights.kernel))
     if len(conv.inputs) <= _BIAS:
         conv.resize_inputs(_BIAS + 1)
-    conv.replace_input_with(_BIAS, constant(conv, "fused/bias", weights.bias))
+    conv.replace_input_with(_BIAS, constant(conv, "bias", weights.bias))
