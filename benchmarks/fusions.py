@@ -8,7 +8,7 @@ wait. Outputs are compared as well: a faster answer that differs is none.
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -25,9 +25,12 @@ from trtc.runtime import load
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from trtc.engines.build import Fuse
+
 ROUNDS = 25
 REST_S = 0.05
 TURN_S = 0.04
+_LEVELS: tuple[Fuse, ...] = ("close", "all")
 _QUICK = BuildOptions(measure_s=0.0, verify_s=1.0)
 
 
@@ -45,13 +48,14 @@ def measure(report: Report) -> None:
     threads = this_host().threads
     with tempfile.TemporaryDirectory(prefix="trtc-bench-") as folder:
         for case in _cases():
-            built = build(case.model, Path(folder) / f"{case.name}.trtc", _QUICK)
-            plain = plain_session(case.model, threads)
-            with load(built.path, device="cpu", threads=threads, spinning=True) as session:
-                _compare(report, case, partial(session.run, case.feeds), partial(plain.run, None, case.feeds))
+            plain = partial(plain_session(case.model, threads).run, None, case.feeds)
+            for fuse in _LEVELS:
+                built = build(case.model, Path(folder) / f"{case.name}-{fuse}.trtc", replace(_QUICK, fuse=fuse))
+                with load(built.path, device="cpu", threads=threads, spinning=True) as session:
+                    _compare(report, f"{case.name}, --fuse {fuse}", partial(session.run, case.feeds), plain)
 
 
-def _compare(report: Report, case: Case, ours: partial[dict[str, np.ndarray]], peer: partial[list[np.ndarray]]) -> None:
+def _compare(report: Report, name: str, ours: partial[dict[str, np.ndarray]], peer: partial[list[np.ndarray]]) -> None:
     pairs = zip(ours().values(), peer(), strict=True)
     error = max(float(np.abs(a - b).max(initial=0.0)) for a, b in pairs)
     for _ in range(5):
@@ -61,8 +65,7 @@ def _compare(report: Report, case: Case, ours: partial[dict[str, np.ndarray]], p
     count = max(1, round(TURN_S / once))
     pair = alternate(ours, peer, count=count, rounds=ROUNDS, rest_s=REST_S)
     note = f"{ROUNDS} turns of {count}, {REST_S * 1e3:.0f} ms rest before each; largest difference {error:.1e}"
-    name = f"a call of {case.name}"
-    report.add(Figure(name, us(pair.ours_s), us(pair.peer_s), pair.ratio, 1.0, pair.spread, note))
+    report.add(Figure(f"a call of {name}", us(pair.ours_s), us(pair.peer_s), pair.ratio, 1.0, pair.spread, note))
 
 
 def _cases() -> Iterator[Case]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import file_digest
 from typing import TYPE_CHECKING
 
@@ -91,7 +91,8 @@ def construct(model: Model, analysis: Analysis, evidence: tuple[Evidence, ...], 
             if not built.fused:
                 raise
             progress.note(f"the graph for target {target.text} is left as it is: rewritten, {error}")
-            built = _build(target, model, analysis, _folder(setting, f"engine-{i}-as-is"), setting, fuse=False)
+            as_is = replace(setting, options=replace(options, fuse="none"))
+            built = _build(target, model, analysis, _folder(setting, f"engine-{i}-as-is"), as_is)
             record = replace_fields(_record(target, built, record.memory), cost=record.cost)
             opener = Opener(target, built, record, analysis.plan)
             verification = _verify(opener.open(1), analysis, padding, target.text, setting)
@@ -182,9 +183,7 @@ def _folder(setting: Setting, name: str) -> Path:
     return work
 
 
-def _build(  # noqa: PLR0913 (all of one build, and one choice)
-    target: Target, model: Model, analysis: Analysis, work: Path, setting: Setting, *, fuse: bool = True
-) -> BuiltEngine:
+def _build(target: Target, model: Model, analysis: Analysis, work: Path, setting: Setting) -> BuiltEngine:
     request = EngineRequest(
         model_path=model.path,
         folder=work,
@@ -195,7 +194,7 @@ def _build(  # noqa: PLR0913 (all of one build, and one choice)
         builder=setting.options.builder,
         shape_values=_shape_values(target, analysis, setting),
         tell=setting.progress.detail,
-        fuse=fuse,
+        fuse=setting.options.fuse,
     )
     built: BuiltEngine = backend_named(target.backend).build_module().build_engine(request)
     return built

@@ -117,7 +117,7 @@ def build_key(model: Model, declared: Declared, options: BuildOptions) -> str:
             "seed": options.seed,
             "traffic": declared.traffic and [declared.traffic.traffic.digest, options.plan.asked],
             "plan": [options.plan.plan, options.plan.frozen],
-            "run": [options.mode, options.measure_s, options.verify_s],
+            "run": [options.mode, options.measure_s, options.verify_s, options.fuse],
             "versions": {**library_versions(targets), "trtc": _version("trtc"), "code": _code_digest()},
             "host": [host.system, host.architecture, host.cpu_features],
         }

@@ -70,7 +70,7 @@ def build_engine(request: EngineRequest) -> BuiltEngine:
     source = _source(request)
     if provider != "cpu":
         return build_for_gpu(source, request, provider)
-    fused = fuse(source) if request.fuse else None
+    fused = None if request.fuse == "none" else fuse(source, request.fuse)
     if fused is not None:
         try:
             return _build(fused.path, request, fused.counts)

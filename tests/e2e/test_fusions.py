@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 import pytest
@@ -35,9 +37,9 @@ def test_the_engine_of_magika_looks_up_rows_and_agrees_with_plain_onnx_runtime(m
     report = build(magika_path, tmp_path / "magika.trtc", QUICK)
     operators = operators_of(report)
     assert operators.count("Gather") == 1
-    assert operators.count("LayerNormalization") == 2
-    assert not {"Equal", "Tanh", "Exp", "Pow"} & set(operators)
+    assert not {"Equal", "Tanh", "Exp", "MatMul"} & set(operators)
     rng = np.random.default_rng(0)
+    assert {"Gather", "Clip", "Softmax", "FastGelu"} <= set(operators)
     with load(report.path) as session:
         # 256 stands for no byte; nothing keeps a program from sending ids that have no row at all.
         for low, high in [(0, 257), (0, 128), (-3, 400), (256, 257)]:
@@ -49,11 +51,12 @@ def test_the_engine_of_magika_looks_up_rows_and_agrees_with_plain_onnx_runtime(m
 
 
 def test_a_bundle_says_what_was_rewritten(ppocr_cls_path, tmp_path):
-    report = build(ppocr_cls_path, tmp_path / "cls.trtc", QUICK)
-    assert report.manifest.engines[0].options["fusions"] == "behind-conv 35, hard-sigmoid 18"
+    for fuse, said in {"none": None, "close": None, "all": "behind-conv 35, hard-sigmoid 18"}.items():
+        report = build(ppocr_cls_path, tmp_path / f"{fuse}.trtc", replace(QUICK, fuse=fuse))
+        assert report.manifest.engines[0].options.get("fusions") == said
 
 
-def wrong(source):
+def wrong(source, _level):
     """Rewrite to something else: all weights are larger."""
     model = onnx.load(source)
     for tensor in model.graph.initializer:
@@ -62,7 +65,7 @@ def wrong(source):
     return saved(model, source)
 
 
-def refused(source):
+def refused(source, _level):
     """Rewrite to what ONNX Runtime has no operator for."""
     model = onnx.load(source)
     model.graph.node[0].op_type = "NoSuchOperator"

@@ -19,6 +19,7 @@ from trtc.engines.onnxruntime.fusions import (
     hard_sigmoid,
     layer_norm,
     no_ops,
+    offset_behind_conv,
     one_hot,
     reshapes,
     softmax,
@@ -29,19 +30,28 @@ from trtc.engines.onnxruntime.fusions.graph import forget, infer, reserve_names
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from trtc.engines.build import Fuse
+
 __all__ = ["Fused", "fuse"]
 
 PASSES = {
     "reshapes": reshapes.run,
     "one-hot": one_hot.run,
     "table-rows": table_rows.run,
-    "behind-conv": behind_conv.run,
+    "offset-behind-conv": offset_behind_conv.run,
     "gelu": gelu.run,
-    "hard-sigmoid": hard_sigmoid.run,
-    "before-conv": before_conv.run,
     "softmax": softmax.run,
     "layer-norm": layer_norm.run,
 }
+"""Rewrites whose results stay as close to the model's as its operators round."""
+
+FREE_PASSES = {
+    "behind-conv": behind_conv.run,
+    "hard-sigmoid": hard_sigmoid.run,
+    "before-conv": before_conv.run,
+    "layer-norm-by-squares": layer_norm.run_by_squares,
+}
+"""Rewrites that round elsewhere, which some models make large: those, too, stay within the tolerance of a build."""
 
 
 MAX_INSIDE_BYTES = 2**30
@@ -61,14 +71,15 @@ class Fused:
     counts: dict[str, int]
 
 
-def fuse(source: Path) -> Fused | None:
+def fuse(source: Path, level: Fuse = "close") -> Fused | None:
     """Rewrite a model; None when nothing in it is to be rewritten.
 
     Args:
         source: a canonical model. The new one is written beside it, so that external data is found.
+        level: which rewrites.
     """
     model = ir.load(source)
-    counts = fuse_model(model)
+    counts = fuse_model(model, level)
     tensors = [value.const_value for value in model.graph.initializers.values()]
     inside = [t.nbytes for t in tensors if t is not None and not isinstance(t, ir.ExternalTensor)]
     if not counts or sum(inside) > MAX_INSIDE_BYTES:
@@ -78,7 +89,7 @@ def fuse(source: Path) -> Fused | None:
     return Fused(path, counts)
 
 
-def fuse_model(model: ir.Model) -> dict[str, int]:
+def fuse_model(model: ir.Model, level: Fuse = "close") -> dict[str, int]:
     """Rewrite a model where it is; returns how often each pass did."""
     declared = {value.name: value.shape for value in model.graph.outputs}
     counts: dict[str, int] = {}
@@ -89,7 +100,7 @@ def fuse_model(model: ir.Model) -> dict[str, int]:
         counts["no-ops"] = counts.get("no-ops", 0) + removed
         RemoveUnusedNodesPass()(model)
         _infer(model)
-    for name, run in PASSES.items():
+    for name, run in (PASSES if level == "close" else PASSES | FREE_PASSES).items():
         if count := run(model):
             counts[name] = count
             RemoveUnusedNodesPass()(model)

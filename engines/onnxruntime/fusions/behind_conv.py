@@ -23,12 +23,13 @@ def run(model: ir.Model) -> int:
     found = 0
     for node in list(model.graph):
         if is_op(node, "Conv", "ConvTranspose"):
-            while _fold(node):
+            while fold(node):
                 found += 1
     return found
 
 
-def _fold(conv: ir.Node) -> bool:
+def fold(conv: ir.Node, *, offsets_only: bool = False) -> bool:
+    """Fold the node behind a convolution into its weights; returns whether one is gone."""
     weights = weights_of(conv)
     if weights is None:
         return False
@@ -38,8 +39,10 @@ def _fold(conv: ir.Node) -> bool:
         value = node.outputs[0]
         node = user(value)
     step = _step(node, value, len(weights.bias))
-    scaled = None if step is None else weights.then(*step)
-    if node is None or scaled is None or not scaled.is_finite:
+    if step is None or (offsets_only and ((step[0] != 1).any() or weights.bias.any())):
+        return False
+    scaled = weights.then(*step)
+    if node is None or not scaled.is_finite:
         return False
     set_weights(conv, scaled)
     _drop(node, value)

@@ -1,8 +1,7 @@
 """Layer normalisation over one axis, written out, with the variance in either of its forms.
 
 (x - mean) / sqrt(variance + epsilon) * scale + bias. The variance is the mean of (x - mean)^2, or the mean of x^2 less
-mean^2, which loses digits that the operator keeps: where a model's own values make that difference large, comparing the
-engine with the model finds it, and the model is built without fusions.
+mean^2, which loses digits that the operator keeps: the answer is closer to the formula, and farther from the model's.
 """
 
 from __future__ import annotations
@@ -45,6 +44,7 @@ class _Found:
         epsilon: added to the variance.
         scale, bias: one element for each place of the axis.
         last: the value that is the result.
+        by_squares: whether the variance is the mean of squares less the square of the mean.
     """
 
     x: ir.Value
@@ -53,15 +53,25 @@ class _Found:
     scale: NDArray[Any]
     bias: NDArray[Any]
     last: ir.Value
+    by_squares: bool
 
 
 def run(model: ir.Model) -> int:
-    """Fuse them; returns how many."""
+    """Fuse those whose variance is the mean of squared differences; returns how many."""
+    return _run(model, by_squares=False)
+
+
+def run_by_squares(model: ir.Model) -> int:
+    """Fuse the others: a mean of squares less the square of the mean rounds more than the operator does."""
+    return _run(model, by_squares=True)
+
+
+def _run(model: ir.Model, *, by_squares: bool) -> int:
     found = 0
     for node in list(model.graph):
         if is_op(node, "Sub") and is_float(node.outputs[0]):
             one = _find(node)
-            if one is not None:
+            if one is not None and one.by_squares == by_squares:
                 _fuse(one)
                 found += 1
     return found
@@ -84,7 +94,7 @@ def _find(centring: ir.Node) -> _Found | None:
         epsilon = _epsilon(root, x, centred, axis) if is_kept(root, x, axis) else None
         wide = _along(scale, x, axis), _along(bias, x, axis)
         if epsilon is not None and wide[0] is not None and wide[1] is not None and is_closed(between(last, x), last):
-            best = _Found(x, axis, epsilon, wide[0], wide[1], last)
+            best = _Found(x, axis, epsilon[0], wide[0], wide[1], last, by_squares=epsilon[1])
     return best
 
 
@@ -136,8 +146,11 @@ def _parts(product: ir.Value, centred: ir.Value) -> tuple[NDArray[Any], ir.Value
     return (scale, roots[0]) if len(roots) == 1 and others == [centred] else None
 
 
-def _epsilon(root: ir.Value, x: ir.Value, centred: ir.Value, axis: int) -> float | None:
-    """Return what is added to the variance below the square root; None when it is no variance of x."""
+def _epsilon(root: ir.Value, x: ir.Value, centred: ir.Value, axis: int) -> tuple[float, bool] | None:
+    """Return what is added to the variance below the square root, and whether that is made of squares.
+
+    None when it is no variance of x.
+    """
     node = maker(root)
     added = maker(node.inputs[0]) if is_op(node, "Sqrt") else None
     if not is_op(added, "Add"):
@@ -145,7 +158,7 @@ def _epsilon(root: ir.Value, x: ir.Value, centred: ir.Value, axis: int) -> float
     for variance in added.inputs:
         epsilon = number(operand(added, variance), len(dims(x) or ()))
         if epsilon is not None and epsilon > 0 and _is_variance(bare(variance), x, centred, axis):
-            return epsilon
+            return epsilon, is_op(maker(bare(not_below(bare(variance), 0.0))), "Sub")
     return None
 
 

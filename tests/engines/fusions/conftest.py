@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     import onnx
 
+    from trtc.engines.build import Fuse
+
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
@@ -55,7 +57,7 @@ def _outputs(model: onnx.ModelProto, feeds: dict[str, np.ndarray], level: str) -
 def rewrite() -> Callable[..., Rewritten]:
     """Rewrite ``(inputs) => (outputs) { nodes }``; constants by name, numbers as float32 scalars."""
 
-    def make(text: str, opset: int = 17, **constants: Any) -> Rewritten:
+    def make(text: str, opset: int = 17, level: Fuse = "all", **constants: Any) -> Rewritten:
         graph = parser.parse_graph(f"g {text}")
         for name, value in constants.items():
             data = np.float32(value) if isinstance(value, float) else np.asarray(value)
@@ -63,7 +65,7 @@ def rewrite() -> Callable[..., Rewritten]:
         imports = [helper.make_opsetid("", opset)]
         before = helper.make_model(graph, opset_imports=imports, ir_version=9)
         model = ir.from_proto(before)
-        counts = fuse_model(model)
+        counts = fuse_model(model, level)
         return Rewritten(before, ir.to_proto(model), counts)
 
     return make

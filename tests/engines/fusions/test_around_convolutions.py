@@ -34,6 +34,16 @@ def test_factors_and_offsets_go_into_the_weights(rewrite, nodes, constants, bias
     found.assert_equal(1e-5, x=X)
 
 
+@pytest.mark.parametrize("level", ["close", "all"])
+@pytest.mark.parametrize(
+    ("nodes", "bias"), [("y = Add(c, s)", False), ("y = Add(c, s)", True), ("y = Mul(c, s)", False)]
+)
+def test_only_an_offset_without_a_bias_before_it_rounds_as_it_did(rewrite, nodes, bias, level):
+    text = (MODEL % nodes).replace("(x, w)", "(x, w, b)" if bias else "(x, w)")
+    found = rewrite(text, 17, level, w=W, s=BY_CHANNEL, **({"b": B} if bias else {}))
+    assert (len(found.operators) == 1) == (level == "all" or ("Add" in nodes and not bias))
+
+
 def test_a_squeeze_between_does_not_hide_the_offset(rewrite):
     text = (MODEL % "q = Squeeze(c, last) y = Add(q, s)").replace("h2, 1]", "h2]")
     found = rewrite(text, w=W, last=np.array([3]), s=RNG.normal(size=(1, 6, 1)).astype(np.float32))

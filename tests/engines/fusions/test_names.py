@@ -23,7 +23,7 @@ def test_the_same_model_gives_the_same_bytes(ppocr_rec_path):
     found = []
     for _ in range(2):
         model = ir.load(ppocr_rec_path)
-        counts = fuse_model(model)
+        counts = fuse_model(model, "all")
         found.append((counts, ir.to_proto(model).SerializeToString(deterministic=True)))
     assert found[0] == found[1]
     assert min(found[0][0][name] for name in ("behind-conv", "before-conv", "hard-sigmoid")) > 20
@@ -39,7 +39,7 @@ def test_new_names_do_not_stand_in_the_model_yet(rewrite):
 
 def test_a_model_with_nothing_to_rewrite_is_left_where_it_is(tmp_path, tiny_model):
     onnx.save(tiny_model("n", 4), tmp_path / "model.onnx")
-    assert fuse(tmp_path / "model.onnx") is None
+    assert fuse(tmp_path / "model.onnx", "all") is None
     assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
 
 
@@ -57,7 +57,7 @@ def test_weights_that_lie_beside_a_model_stay_there(tmp_path, rewrite):
     weights = np.random.default_rng(0).normal(size=(8, 16)).astype(np.float32)
     model = rewrite(text, three=3.0, zero=0.0, six=6.0, w=weights).before
     onnx.save(model, tmp_path / "model.onnx", save_as_external_data=True, location="data", size_threshold=100)
-    found = fuse(tmp_path / "model.onnx")
+    found = fuse(tmp_path / "model.onnx", "all")
     assert found.counts == {"hard-sigmoid": 1}
     assert found.path.parent == tmp_path
     (external,) = (t for t in onnx.load(found.path, load_external_data=False).graph.initializer if t.external_data)
@@ -69,9 +69,9 @@ def test_weights_that_lie_beside_a_model_stay_there(tmp_path, rewrite):
 def test_a_model_that_would_not_fit_into_a_protobuf_is_left_as_it_is(tmp_path, rewrite, monkeypatch):
     model = rewrite(HARD % ("val_0", "val_1"), three=3.0, zero=0.0, six=6.0).before
     onnx.save(model, tmp_path / "model.onnx")
-    assert fuse(tmp_path / "model.onnx") is not None
+    assert fuse(tmp_path / "model.onnx", "all") is not None
     monkeypatch.setattr(fusions, "MAX_INSIDE_BYTES", -1)
-    assert fuse(tmp_path / "model.onnx") is None
+    assert fuse(tmp_path / "model.onnx", "all") is None
 
 
 @pytest.mark.parametrize("reader", ["then_branch", "else_branch"])
