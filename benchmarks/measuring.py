@@ -122,12 +122,23 @@ class Pair:
     spread: tuple[float, float]
 
 
-def alternate(ours: Callable[[], object], peer: Callable[[], object], *, count: int, rounds: int) -> Pair:
-    """Time two calls in turns; who goes first changes with each round. One round is thrown away."""
+def alternate(
+    ours: Callable[[], object], peer: Callable[[], object], *, count: int, rounds: int, rest_s: float = 0.0
+) -> Pair:
+    """Time two calls in turns; who goes first changes with each round. One round is thrown away.
+
+    Args:
+        ours: one side.
+        peer: the other side.
+        count: calls of one turn.
+        rounds: turns of each side that count.
+        rest_s: pause before each turn, in which threads of the other side stop waiting actively.
+    """
     a: list[float] = []
     b: list[float] = []
     for i in range(rounds + 1):
         for which in ("ours", "peer") if i % 2 else ("peer", "ours"):
+            time.sleep(rest_s)
             taken = time_s(ours if which == "ours" else peer, count)
             if i:
                 (a if which == "ours" else b).append(taken)

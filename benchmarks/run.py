@@ -7,6 +7,7 @@ from pathlib import Path
 
 import bench_overhead
 import drop_in
+import fusions
 import loading
 import memory
 import overhead
@@ -27,6 +28,7 @@ ALL = {
     "planning": planning,
     "drop_in": drop_in,
     "starting": starting,
+    "fusions": fusions,
     "rtx_builds": rtx_builds,
 }
 

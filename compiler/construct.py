@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import file_digest
 from typing import TYPE_CHECKING
 
@@ -70,23 +70,33 @@ def construct(model: Model, analysis: Analysis, evidence: tuple[Evidence, ...], 
     options, progress = setting.options, setting.progress
     for i, target in enumerate(parse_targets(options.targets)):
         progress.stage(f"building the engine for target {target.text}")
-        work = setting.folder / f"engine-{i}"
-        work.mkdir()
-        built = _build(target, model, analysis, work, setting)
-        files |= built.files
+        built = _build(target, model, analysis, _folder(setting, f"engine-{i}"), setting)
         for note in built.notes:
             progress.note(note)
         record = _record(target, built, _memory(analysis, built.scratch_bytes))
         if not backend_named(target.backend).computes:
             records.append(record)
+            files |= built.files
             continue
         record = replace_fields(record, cost=_cost(analysis, target))
         if missing := why_not_here(built.requirements):
             progress.note(f"the engine for target {target.text} was not verified: {missing}")
             records.append(_unverified(record, missing, analysis, options))
+            files |= built.files
             continue
         opener = Opener(target, built, record, analysis.plan)
-        verification = _verify(opener.open(1), analysis, padding, target.text, setting)
+        try:
+            verification = _verify(opener.open(1), analysis, padding, target.text, setting)
+        except EngineDiffersError as error:
+            if not built.fused:
+                raise
+            progress.note(f"the graph for target {target.text} is left as it is: rewritten, {error}")
+            as_is = replace(setting, options=replace(options, fuse="none"))
+            built = _build(target, model, analysis, _folder(setting, f"engine-{i}-as-is"), as_is)
+            record = replace_fields(_record(target, built, record.memory), cost=record.cost)
+            opener = Opener(target, built, record, analysis.plan)
+            verification = _verify(opener.open(1), analysis, padding, target.text, setting)
+        files |= built.files
         record = replace_fields(record, verification=verification, verified=any(v.passed for v in verification))
         own = built.requirements.device != ""
         figures = _planned_figures(analysis, target)
@@ -110,9 +120,7 @@ def open_provisional(model: Model, analysis: Analysis, setting: Setting, target:
     Raises:
         EngineError: the target refused the model.
     """
-    work = setting.folder / "engine-to-measure"
-    work.mkdir()
-    built = _build(target, model, analysis, work, setting)
+    built = _build(target, model, analysis, _folder(setting, "engine-to-measure"), setting)
     return Opener(target, built, _record(target, built, ()), analysis.plan)
 
 
@@ -169,6 +177,12 @@ def _unmeasured(analysis: Analysis, options: BuildOptions) -> Execution:
     return Execution(mode="bucket", reason=f"{why}; nothing was measured")
 
 
+def _folder(setting: Setting, name: str) -> Path:
+    work = setting.folder / name
+    work.mkdir()
+    return work
+
+
 def _build(target: Target, model: Model, analysis: Analysis, work: Path, setting: Setting) -> BuiltEngine:
     request = EngineRequest(
         model_path=model.path,
@@ -180,6 +194,7 @@ def _build(target: Target, model: Model, analysis: Analysis, work: Path, setting
         builder=setting.options.builder,
         shape_values=_shape_values(target, analysis, setting),
         tell=setting.progress.detail,
+        fuse=setting.options.fuse,
     )
     built: BuiltEngine = backend_named(target.backend).build_module().build_engine(request)
     return built

@@ -7,6 +7,7 @@ from pathlib import Path  # noqa: TC003 (a field of a frozen value)
 from typing import Literal, Protocol, TypeAlias
 
 from trtc.compiler.plan_options import PlanOptions
+from trtc.engines.build import Fuse  # noqa: TC001 (a field of a frozen value)
 from trtc.engines.builder_options import BuilderOptions
 from trtc.profiles.grammar import ShapeOptions
 
@@ -37,6 +38,7 @@ class BuildOptions:
         threads: that the compiler may use; 0 for all that this process is allowed.
         builder: of engines that TensorRT builds.
         plan: traffic that the ladder is planned for, or a plan file.
+        fuse: how far backends may rewrite a graph before their library does.
     """
 
     shapes: ShapeOptions = field(default_factory=ShapeOptions)
@@ -58,6 +60,7 @@ class BuildOptions:
     threads: int = 0
     builder: BuilderOptions = field(default_factory=BuilderOptions)
     plan: PlanOptions = field(default_factory=PlanOptions)
+    fuse: Fuse = "close"
 
 
 class Progress(Protocol):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from trtc.engines.builder_options import BuilderOptions
     from trtc.engines.target import Target
 
-LIBRARIES = ("onnx", "onnxruntime", "numpy")
+LIBRARIES = ("onnx", "onnx-ir", "onnxruntime", "numpy")
 MAX_METADATA_BYTES = 2**20
 """Metadata of a model (labels, dictionaries) is carried along up to this size."""
 
@@ -117,7 +117,7 @@ def build_key(model: Model, declared: Declared, options: BuildOptions) -> str:
             "seed": options.seed,
             "traffic": declared.traffic and [declared.traffic.traffic.digest, options.plan.asked],
             "plan": [options.plan.plan, options.plan.frozen],
-            "run": [options.mode, options.measure_s, options.verify_s],
+            "run": [options.mode, options.measure_s, options.verify_s, options.fuse],
             "versions": {**library_versions(targets), "trtc": _version("trtc"), "code": _code_digest()},
             "host": [host.system, host.architecture, host.cpu_features],
         }

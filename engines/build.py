@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path  # noqa: TC003 (a field of a frozen value)
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from trtc.engines.builder_options import BuilderOptions
 from trtc.engines.manifest import Requirements  # noqa: TC001
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from trtc.engines.signature import Signature
     from trtc.profiles import Ladder
+
+Fuse = Literal["none", "close", "all"]
+"""How far a graph may be rewritten: not at all, where rounding stays in single operators, wherever it is faster."""
 
 CPU = Target("cpu", "onnxruntime")
 DEFAULTS = BuilderOptions()
@@ -49,6 +52,7 @@ class EngineRequest:
         builder: what the builder was told, for backends that have one.
         shape_values: for each profile, bounds of the inputs whose values may decide shapes, where they are known.
         tell: told how far the builder is, such as ``profile 3 of 8``.
+        fuse: how far the backend may rewrite the graph before its library does, where it can.
     """
 
     model_path: Path
@@ -61,6 +65,7 @@ class EngineRequest:
     builder: BuilderOptions = DEFAULTS
     shape_values: tuple[dict[str, ValueBounds], ...] = ()
     tell: Callable[[str], None] = unheard
+    fuse: Fuse = "close"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,7 @@ class BuiltEngine:
         scratch_bytes: memory that the library needs beside the slot, by profile, where it could tell without running.
         notes: what a person should know.
         plugins: bundle paths of those files that are libraries of plug-ins, in the order to load them.
+        fused: whether the backend rewrote the graph; asked with ``fuse="none"`` it builds one that it did not.
     """
 
     entry: str
@@ -108,3 +114,4 @@ class BuiltEngine:
     scratch_bytes: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
+    fused: bool = False

@@ -101,6 +101,9 @@ def model_options(command: F) -> F:
                           f"[default: {DEFAULTS.measure_s:g}; {MEASURE_S:g} with --traffic]"),
         click.option("--verify-seconds", "verify_s", type=FiniteRange(1), default=DEFAULTS.verify_s,
                      show_default=True, help="Time for comparing one engine."),
+        click.option("--fuse", type=click.Choice(["none", "close", "all"]), default=DEFAULTS.fuse, show_default=True,
+                     help="Rewrite the graph for ONNX Runtime: not, where results stay as close as single operators "
+                          "round, or wherever it is faster within the tolerance."),
         click.option("--model-root", type=click.Path(path_type=Path, file_okay=False),
                      help="Folder that external data may lie in."),
         click.option("--threads", type=click.IntRange(0), default=DEFAULTS.threads, show_default=True,
@@ -156,6 +159,6 @@ def options_from(ctx: click.Context, given: dict[str, Any]) -> BuildOptions:
         trt_max_shapes=given["trt_max_shapes"],
     )
     names = ("pads", "fills", "derives", "accept_padding_error", "targets", "samples", "val_ranges", "atol", "rtol",
-             "seed", "mode", "measure_s", "verify_s", "model_root", "threads")  # fmt: skip
+             "seed", "mode", "measure_s", "verify_s", "model_root", "threads", "fuse")  # fmt: skip
     taken = {name: given[name] for name in names}
     return BuildOptions(shapes=shapes, use_cache=not given["no_cache"], plan=plan, builder=builder_from(given), **taken)

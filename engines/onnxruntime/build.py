@@ -1,4 +1,4 @@
-"""Build for ONNX Runtime. On the CPU: optimise once, keep the optimised graph and its packed weights.
+"""Build for ONNX Runtime. On the CPU: fuse, optimise once, keep the optimised graph and its packed weights.
 
 That engine is a plain ``.onnx`` file with its weights beside it, so that any ONNX Runtime of the same version opens
 it, and loading neither optimises nor packs: weights are mapped from the file. Layout and packing follow the
@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING
 import onnx
 
 from trtc.engines.build import BuiltEngine
+from trtc.engines.errors import EngineError
 from trtc.engines.host import this_host
 from trtc.engines.manifest import Requirements
 from trtc.engines.onnxruntime import onnxruntime
 from trtc.engines.onnxruntime.canonical import build_for_gpu, graphs_of
 from trtc.engines.onnxruntime.errors import ORT_ERRORS, engine_error
+from trtc.engines.onnxruntime.fusions import fuse
 from trtc.engines.onnxruntime.providers import wanted_provider
 
 if TYPE_CHECKING:
@@ -68,16 +70,30 @@ def build_engine(request: EngineRequest) -> BuiltEngine:
     source = _source(request)
     if provider != "cpu":
         return build_for_gpu(source, request, provider)
+    fused = None if request.fuse == "none" else fuse(source, request.fuse)
+    if fused is not None:
+        try:
+            return _build(fused.path, request, fused.counts)
+        except EngineError:
+            # What ONNX Runtime refuses in a model of ours says nothing about the model.
+            pass
+    return _build(source, request, {})
+
+
+def _build(model: Path, request: EngineRequest, fusions: dict[str, int]) -> BuiltEngine:
     for way in _WAYS:
         try:
-            graph = _optimise(source, request, way)
+            graph = _optimise(model, request, way)
             _open(graph)
         except ORT_ERRORS as error:
             if way is _WAYS[-1]:
                 raise engine_error(error, "building the engine for target cpu") from error
         else:
             break
-    return _as_blobs(graph, packed=way.packed)
+    options = {"packed_weights": str(way.packed).lower()}
+    if fusions:
+        options["fusions"] = ", ".join(f"{name} {count}" for name, count in fusions.items())
+    return _as_blobs(graph, options)
 
 
 def _source(request: EngineRequest) -> Path:
@@ -144,7 +160,7 @@ def _open(graph: Path) -> None:
     onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
 
 
-def _as_blobs(graph: Path, *, packed: bool) -> BuiltEngine:
+def _as_blobs(graph: Path, options: dict[str, str]) -> BuiltEngine:
     """Name the files by their digests, as in a bundle; the graph refers to its weights by that name."""
     files: dict[str, Path] = {}
     weights = graph.with_suffix(".weights")
@@ -172,4 +188,4 @@ def _as_blobs(graph: Path, *, packed: bool) -> BuiltEngine:
         library_version=onnxruntime.__version__,
         cpu_features=host.cpu_features,
     )
-    return BuiltEngine(entry, files, needs, "model", {"packed_weights": str(packed).lower()})
+    return BuiltEngine(entry, files, needs, "model", options, fused="fusions" in options)
