@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trtc.compiler.cache import BuildCache
-    from trtc.compiler.construct import EngineDiffersError
+    from trtc.compiler.engine_job import EngineDiffersError
     from trtc.compiler.importer import load_model
     from trtc.compiler.model import Model
     from trtc.compiler.options import BuildOptions, Progress, Silent
@@ -49,7 +49,7 @@ _HOMES = {
     "BuildCache": "trtc.compiler.cache",
     "BuildOptions": "trtc.compiler.options",
     "BuildReport": "trtc.compiler.pipeline",
-    "EngineDiffersError": "trtc.compiler.construct",
+    "EngineDiffersError": "trtc.compiler.engine_job",
     "Model": "trtc.compiler.model",
     "PaddingRefusedError": "trtc.compiler.prove",
     "PlanOptions": "trtc.compiler.plan_options",

@@ -20,7 +20,7 @@ from trtc.profiles.traffic import traffic_from_rows
 
 if TYPE_CHECKING:
     from trtc.compiler.analysis import Analysis
-    from trtc.compiler.construct import Opener
+    from trtc.compiler.engine_job import Opener
     from trtc.compiler.options import Setting
     from trtc.compiler.plan_bounds import Bounds
     from trtc.engines.manifest import Mode

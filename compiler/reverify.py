@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from trtc.compiler.bundle_values import source_of_bundle
-from trtc.compiler.construct import difference_text
+from trtc.compiler.engine_job import difference_text
 from trtc.compiler.probes.subject import Subject
 from trtc.compiler.reference import Unavailable, onnx_evaluator, open_reference
 from trtc.compiler.samples import check_samples, load_samples

@@ -38,6 +38,24 @@ class ValueBounds:
 
 
 @dataclass(frozen=True, slots=True)
+class Effort:
+    """How far a backend goes for speed. Less rounds more like the model as it is written.
+
+    Attributes:
+        fuse: how far it may rewrite the graph before its library does, where it can.
+        layout: its library may choose layouts of its own for tensors, such as blocks of channels.
+        left_out: what this leaves out that another effort had, for people; empty for nothing.
+    """
+
+    fuse: Fuse = "close"
+    layout: bool = True
+    left_out: str = ""
+
+
+FULL_EFFORT = Effort()
+
+
+@dataclass(frozen=True, slots=True)
 class EngineRequest:
     """One engine to build.
 
@@ -52,7 +70,7 @@ class EngineRequest:
         builder: what the builder was told, for backends that have one.
         shape_values: for each profile, bounds of the inputs whose values may decide shapes, where they are known.
         tell: told how far the builder is, such as ``profile 3 of 8``.
-        fuse: how far the backend may rewrite the graph before its library does, where it can.
+        effort: how far the backend may go for speed.
     """
 
     model_path: Path
@@ -65,7 +83,7 @@ class EngineRequest:
     builder: BuilderOptions = DEFAULTS
     shape_values: tuple[dict[str, ValueBounds], ...] = ()
     tell: Callable[[str], None] = unheard
-    fuse: Fuse = "close"
+    effort: Effort = FULL_EFFORT
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +121,7 @@ class BuiltEngine:
         scratch_bytes: memory that the library needs beside the slot, by profile, where it could tell without running.
         notes: what a person should know.
         plugins: bundle paths of those files that are libraries of plug-ins, in the order to load them.
-        fused: whether the backend rewrote the graph; asked with ``fuse="none"`` it builds one that it did not.
+        less: what to ask for where this engine gives other answers than the model; None where nothing can be left out.
     """
 
     entry: str
@@ -114,4 +132,4 @@ class BuiltEngine:
     scratch_bytes: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
-    fused: bool = False
+    less: Effort | None = None

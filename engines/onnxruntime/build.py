@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import onnx
 
-from trtc.engines.build import BuiltEngine
+from trtc.engines.build import BuiltEngine, Effort
 from trtc.engines.errors import EngineError
 from trtc.engines.host import this_host
 from trtc.engines.manifest import Requirements
@@ -70,7 +70,8 @@ def build_engine(request: EngineRequest) -> BuiltEngine:
     source = _source(request)
     if provider != "cpu":
         return build_for_gpu(source, request, provider)
-    fused = None if request.fuse == "none" else fuse(source, request.fuse)
+    effort = request.effort
+    fused = None if effort.fuse == "none" else fuse(source, effort.fuse)
     if fused is not None:
         try:
             return _build(fused.path, request, fused.counts)
@@ -93,7 +94,16 @@ def _build(model: Path, request: EngineRequest, fusions: dict[str, int]) -> Buil
     options = {"packed_weights": str(way.packed).lower()}
     if fusions:
         options["fusions"] = ", ".join(f"{name} {count}" for name, count in fusions.items())
-    return _as_blobs(graph, options)
+    if not request.effort.layout:
+        options["optimization"] = "extended"
+    return _as_blobs(graph, options, _less(request.effort, fusions))
+
+
+def _less(effort: Effort, fusions: dict[str, int]) -> Effort | None:
+    """What to leave out first: our rewrites, then ONNX Runtime's layouts, which round otherwise than the model."""
+    if fusions:
+        return Effort("none", effort.layout, "rewriting the graph")
+    return Effort("none", layout=False, left_out="ONNX Runtime's own layouts of tensors") if effort.layout else None
 
 
 def _source(request: EngineRequest) -> Path:
@@ -140,6 +150,8 @@ def _optimise(source: Path, request: EngineRequest, way: _Way) -> Path:
     options.log_severity_level = 4
     options.intra_op_num_threads = request.threads
     options.optimized_model_filepath = str(target)
+    if not request.effort.layout:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     if way.apart:
         for name, value in {
             "session.optimized_model_external_initializers_file_name": target.stem + ".weights",
@@ -160,7 +172,7 @@ def _open(graph: Path) -> None:
     onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
 
 
-def _as_blobs(graph: Path, options: dict[str, str]) -> BuiltEngine:
+def _as_blobs(graph: Path, options: dict[str, str], less: Effort | None) -> BuiltEngine:
     """Name the files by their digests, as in a bundle; the graph refers to its weights by that name."""
     files: dict[str, Path] = {}
     weights = graph.with_suffix(".weights")
@@ -188,4 +200,4 @@ def _as_blobs(graph: Path, options: dict[str, str]) -> BuiltEngine:
         library_version=onnxruntime.__version__,
         cpu_features=host.cpu_features,
     )
-    return BuiltEngine(entry, files, needs, "model", options, fused="fusions" in options)
+    return BuiltEngine(entry, files, needs, "model", options, less=less)
