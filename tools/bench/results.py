@@ -34,13 +34,16 @@ class SizeResult(msgspec.Struct, frozen=True):
 class PeerResult(msgspec.Struct, frozen=True):
     """The peer beside us, in turns.
 
-    ``ratio``: our time over its time. ``differences``: largest absolute difference of each output; ``agrees`` is false
-    where one exceeds the bundle's tolerance, so that the two do not the same work.
+    ``ours`` and ``peer``: all calls of these turns. ``ratio``: our time over its time, with the two medians that it is
+    made of. ``idle_threads``: how threads of both sides wait for work, for people. ``differences``: largest absolute
+    difference of each output; ``agrees`` is false where one exceeds the bundle's tolerance, so that the two do not the
+    same work.
     """
 
     name: str
     version: str
     threads: int | None
+    idle_threads: str
     ours: Summary
     peer: Summary
     ratio: Ratio
@@ -74,7 +77,11 @@ class CaseResult(msgspec.Struct, frozen=True):
 
 
 class BenchReport(msgspec.Struct, frozen=True):
-    """Everything. ``transfers`` and ``graphs`` say what a latency holds, for comparing with other tools."""
+    """Everything. ``transfers`` and ``graphs`` say what a latency holds, for comparing with other tools.
+
+    ``idle_threads``: how threads of the engine wait for work: ``spin`` (actively), ``sleep``, or ``its own way`` where
+    the engine's library decides.
+    """
 
     bundle: str
     engine: str
@@ -83,6 +90,7 @@ class BenchReport(msgspec.Struct, frozen=True):
     mode: str
     slots: int
     threads: int
+    idle_threads: Literal["spin", "sleep", "its own way"]
     transfers: str
     graphs: str
     load_s: float

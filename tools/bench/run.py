@@ -21,6 +21,7 @@ from trtc.tools.bench.node_work import work_of
 from trtc.tools.bench.peers import open_peer
 from trtc.tools.bench.results import BenchReport
 from trtc.tools.bench.versus import Turns, versus
+from trtc.tools.bench.waiting import for_one_caller, spinning_of, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -100,7 +101,7 @@ def bench(
     before, resident = read_moment(), status_bytes("VmRSS")
     progress.stage("loading")
     begun_s = time.perf_counter()
-    with load(subject.bundle, **subject.load) as session:
+    with load(subject.bundle, **_loading(subject)) as session:
         load_s, loaded = time.perf_counter() - begun_s, status_bytes("VmRSS") - resident
         progress.stage("making requests")
         todo = workloads(session.manifest)
@@ -124,11 +125,29 @@ def bench(
         report = _report(session, load_s, wishes.plan)
     progress.done()
     conditions = conditions_of(before, read_moment())
+    if conditions.loaded:
+        measured = [_without_verdict(found) for found in measured]
     cases = tuple(found.case for found in measured)
     whole = msgspec.structs.replace(
         report, cases=cases, memory=memory, conditions=conditions, limits=limits, notes=wishes.notes
     )
     return Benched(whole, tuple(measured), trace)
+
+
+def _loading(subject: Subject) -> dict[str, Any]:
+    """Say how to load: beside a peer calls come one at a time, and the bundle is opened for that."""
+    if not subject.peer:
+        return subject.load
+    return {"spinning": for_one_caller(subject.load.get("threads"), subject.load.get("slots")), **subject.load}
+
+
+def _without_verdict(found: Measured) -> Measured:
+    """Call nobody faster: other work ran."""
+    peer, replace = found.case.peer, msgspec.structs.replace
+    if peer is None:
+        return found
+    ratio = replace(peer.ratio, verdict="loaded")
+    return Measured(replace(found.case, peer=replace(peer, ratio=ratio)), found.samples)
 
 
 def _refuse_unserved(session: Session, todo: Sequence[Workload]) -> None:
@@ -173,7 +192,8 @@ def _beside(
 ) -> list[Measured]:
     threads = session.explain().execution.threads
     progress.stage(f"opening {subject.peer}")
-    peer = open_peer(subject.peer, subject.model, session.manifest, threads)
+    spinning = spinning_of(session) is not False
+    peer = open_peer(subject.peer, subject.model, session.manifest, threads, spinning=spinning)
     try:
         found = []
         for workload, one in pairs:
@@ -213,6 +233,7 @@ def _report(session: Session, load_s: float, plan: Plan) -> Any:
         mode=execution.mode,
         slots=execution.slots,
         threads=execution.threads,
+        idle_threads=waiting(spinning_of(session)),
         transfers="copies of inputs into planned memory and of outputs out of it are in",
         graphs="none" if record.target in ("cpu", "null") else "as the engine was built",
         load_s=load_s,

@@ -58,6 +58,7 @@ def trtexec_block(report: BenchReport, case: CaseResult) -> list[str]:
 
 def _about(report: BenchReport) -> list[tuple[str, str]]:
     sizes = "exact sizes" if report.mode == "exact" else "padded to the bucket"
+    workers = f"{counted(report.slots, 'slot')}, {counted(report.threads, 'thread')} a call"
     warm_up = f"after {report.warm_up_s * 1e3:g} ms of warm-up"
     budget = f"{warm_up}, at least {counted(report.iterations, 'call')} and {report.duration_s:g} s"
     return [
@@ -65,7 +66,7 @@ def _about(report: BenchReport) -> list[tuple[str, str]]:
             "bundle",
             f"{report.bundle}, engine {report.engine} ({report.backend}), loaded in {seconds_text(report.load_s)}",
         ),
-        ("runs", f"{sizes}, {counted(report.slots, 'slot')}, {counted(report.threads, 'thread')} a call"),
+        ("runs", f"{sizes}, {workers}; idle threads: {report.idle_threads}"),
         ("host", ", ".join(report.host.values())),
         ("with", ", ".join(f"{name} {number}" for name, number in report.versions.items())),
         ("measured", f"{budget} each"),
@@ -146,20 +147,31 @@ def _show_sizes(case: CaseResult) -> None:
 
 
 def _show_peer(found: PeerResult) -> None:
-    print_text(
-        f"  {found.name} {found.version}: median {seconds_text(found.peer.median_s)}, ours in turns with it "
-        f"{seconds_text(found.ours.median_s)}; {ratio_text(found.ratio)}"
-    )
-    if not found.agrees:
+    ours, peer = compared_texts(found)
+    print_text(f"  in turns with {found.name} {found.version}: ours {ours}, the peer {peer}; {ratio_text(found.ratio)}")
+    print_line(f"  idle threads: {found.idle_threads}")
+    if found.agrees:
+        print_line("  the answers agree within the bundle's tolerance")
+    else:
         worst = ", ".join(f"{name} by {value:.3g}" for name, value in found.differences.items())
         print_note(f"the answers differ beyond the bundle's tolerance ({worst}): this is not the same work")
+
+
+def compared_texts(found: PeerResult) -> tuple[str, str]:
+    """Write the two medians that the ratio is made of, with enough digits to divide them."""
+    return f"{found.ratio.ours_s * 1e3:.4g} ms", f"{found.ratio.peer_s * 1e3:.4g} ms"
+
+
+def verdict_text(ratio: Ratio) -> str:
+    """Say who is faster, or why nobody is called so."""
+    others = {"noise": "within noise", "loaded": "no verdict, the machine was loaded"}
+    return others.get(ratio.verdict, ratio.verdict)
 
 
 def ratio_text(ratio: Ratio) -> str:
     """Say who is faster, and how sure that is."""
     how = f"at {ratio.confidence:.0%}, {ratio.rounds} rounds"
-    bounds = f"{ratio.ratio:.3f} of its time ({ratio.low:.3f}..{ratio.high:.3f} {how})"
-    return f"{bounds}: within noise" if ratio.verdict == "noise" else f"{bounds}: {ratio.verdict}"
+    return f"{ratio.ratio:.3f} of its time ({ratio.low:.3f}..{ratio.high:.3f} {how}): {verdict_text(ratio)}"
 
 
 def _show_overview(report: BenchReport) -> None:
