@@ -9,6 +9,7 @@ from trtc.engines.host import this_host
 from trtc.engines.manifest_file import read_manifest
 from trtc.profiles import sizes_text
 from trtc.runtime.verdicts import judge
+from trtc.tools.bench.limits import share_text, unreached
 from trtc.tools.bench.show import (
     compared_texts,
     generated_texts,
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
 
 SIZES_DRAWN = 40
 CASES_DRAWN = 24
-_BEYOND = (
-    "Some cases did more arithmetic than was measured as this machine's limit: the engine's kernels are faster than "
-    "numpy's product, or other work ran while the limit was measured. Read these shares beside each other only."
-)
 PARTS = ("check", "wait for a slot", "route", "copy in", "execute", "copy out")
 
 
@@ -230,7 +227,7 @@ def _roof_section(report: BenchReport) -> Section | None:
             f"{roof.flop_per_s / 1e9:.4g} GFLOP/s",
             f"{roof.bytes_per_s / 1e9:.4g} GB/s",
             roof.bound,
-            f"{roof.roof_share:.1%}",
+            share_text(roof.roof_share),
         )
         for i, (name, roof) in enumerate(roofs, 1)
     ]
@@ -244,7 +241,7 @@ def _roof_section(report: BenchReport) -> Section | None:
             "for arithmetic.",
         )
         + table("Work of one call, and the share of what the machine allows", columns, rows)
-        + (note(_BEYOND) if any(roof.flop_share > 1 for _, roof in roofs) else ""),
+        + "".join(note(f"{text[0].upper()}{text[1:]}.") for text in unreached(roof for _, roof in roofs)),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trtc.profiles import sizes_text
+from trtc.tools.bench.limits import share_text, unreached
 from trtc.tools.durations import seconds_text
 from trtc.tools.output import counted, print_facts, print_line, print_note, print_table, print_text, size_text
 
@@ -30,7 +31,8 @@ def show_report(report: BenchReport) -> None:
     if len(report.cases) > 1:
         _show_overview(report)
     _show_memory(report)
-    for text in (*report.notes, *report.conditions.warnings):
+    roofs = [case.roof for case in report.cases if case.roof]
+    for text in (*report.notes, *report.conditions.warnings, *unreached(roofs)):
         print_note(text)
 
 
@@ -96,9 +98,9 @@ def _show_case(report: BenchReport, case: CaseResult) -> None:
         roof = case.roof
         print_line(
             f"  {roof.flop / 1e6:.6g} MFLOP and {size_text(roof.moved_bytes)} moved: "
-            f"{roof.flop_per_s / 1e9:.4g} GFLOP/s ({roof.flop_share:.1%} of this machine), "
-            f"{roof.bytes_per_s / 1e9:.4g} GB/s ({roof.bytes_share:.1%}); bound by {roof.bound}, "
-            f"{roof.roof_share:.1%} of what it allows"
+            f"{roof.flop_per_s / 1e9:.4g} GFLOP/s ({share_text(roof.flop_share)} of this machine), "
+            f"{roof.bytes_per_s / 1e9:.4g} GB/s ({share_text(roof.bytes_share)}); bound by {roof.bound}, "
+            f"{share_text(roof.roof_share)} of what it allows"
         )
 
 
@@ -188,7 +190,7 @@ def _show_overview(report: BenchReport) -> None:
         if any(c.peer for c in report.cases):
             row.append(f"{case.peer.ratio.ratio:.3f}" if case.peer else "-")
         if any(c.roof for c in report.cases):
-            row += [f"{case.roof.flop_per_s / 1e9:.4g}", f"{case.roof.roof_share:.1%}"] if case.roof else ["-", "-"]
+            row += [f"{case.roof.flop_per_s / 1e9:.4g}", share_text(case.roof.roof_share)] if case.roof else ["-", "-"]
         rows.append(tuple(row))
     columns = ["case", "median", *report.cases[0].latency.percentiles_s, "spread", "per second"]
     columns += ["ratio"] if any(c.peer for c in report.cases) else []

@@ -169,6 +169,43 @@ def test_a_grid_puts_each_size_under_the_limits_of_the_machine(bench, built, mon
     assert all(roof["bound"] in ("memory", "arithmetic") for roof in roofs)
 
 
+def test_the_limits_are_looked_at_again_after_the_cases(bench, built, encoder, monkeypatch):
+    """Every trial but the last ones runs on a machine that is a billion times slower: the last ones count."""
+    from trtc.tools.bench import limits
+
+    made, settled = [], []
+    settle = limits.Ceiling.settle
+
+    def slow_at_first(_):
+        made.append(len(settled))
+        return limits.Limits(1.0, 1.0) if len(settled) < 1 else limits.Limits(1e15, 1e15)
+
+    def noted(ceiling):
+        settle(ceiling)
+        settled.append(len(made))
+
+    monkeypatch.setattr(limits, "_trial", slow_at_first)
+    monkeypatch.setattr(limits.Ceiling, "settle", noted)
+    fields = bench(built, "--grid", "batch=1,2", "seq=4", "--vs", "onnxruntime", "--model", encoder, "--json").json
+    assert fields["limits"] == {"flop_per_s": 1e15, "bytes_per_s": 1e15}
+    assert len(settled) == 2
+    assert made.count(1) >= 4 + limits.FEWEST  # one after each comparison, one after each count, and those at the end
+    assert all(0 < case["roof"]["roof_share"] < 1 for case in fields["cases"])
+
+
+def test_a_case_beyond_the_limits_has_no_share_of_them(bench, built, monkeypatch, tmp_path):
+    from trtc.tools.bench import limits
+
+    monkeypatch.setattr(limits, "_trial", lambda _: limits.Limits(1.0, 1.0))
+    path = tmp_path / "x.html"
+    said = bench(built, "--grid", "batch=1,2", "seq=4", "--html", path)
+    assert said.code == 0, said.err
+    assert "(- of this machine)" in said.out
+    assert "- of what it allows" in said.out
+    assert "the limit was not reached when it was measured" in said.err
+    assert "the limit was not reached when it was measured" in path.read_text()
+
+
 def test_times_are_exported_call_by_call(bench, built, tmp_path):
     path = tmp_path / "times.json"
     assert bench(built, *SIZES, f"--exportTimes={path}").code == 0
