@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 
 from trtc.profiles.recorded import DEFAULT_SAMPLES, EXEC_VARIABLE
 from trtc.tools.exec_bundles import given_bundles, identity
@@ -64,7 +65,8 @@ def run_program(line: Line) -> int:
 
         found = read_report(report)
     finally:
-        os.unlink(report)
+        with suppress(FileNotFoundError):  # a program may have emptied the folder of temporary files
+            os.unlink(report)
     before = _before(line, known)
     fields = {"exit_code": code, "wall_s": wall_s, **summary_fields(found, list(map(identity, known)), before)}
     if not line.quiet:
@@ -149,9 +151,31 @@ def _run(command: tuple[str, ...], environment: dict[str, str]) -> int:
     """Run a command to its end; signals reach it, and its exit code is what shells would say."""
     passed = [getattr(signal, name) for name in _PASSED_ON if hasattr(signal, name)]
     before: dict[Any, Any] = {}
+    # Held back until they are passed on: one that comes in between would end this command, and leave the program.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, *passed])
+    try:
+        program = _started(command, environment, mask)
+        # A terminal sends SIGINT to the program as well, which decides what it means.
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in passed:
+            before[number] = signal.signal(number, lambda given, _frame: _pass_on(program, given))
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    try:
+        _, status = os.waitpid(program, 0)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else _SIGNALLED - code
+
+
+def _started(command: tuple[str, ...], environment: dict[str, str], mask: set[Any]) -> int:
+    """Start a command, with a mask of signals; return its process."""
     try:
         # The program gets back what Python ignores; `subprocess` does the same, and takes its time to import.
-        program = os.posix_spawnp(command[0], command, environment, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ])
+        ignored = [signal.SIGPIPE, signal.SIGXFSZ]
+        return os.posix_spawnp(command[0], command, environment, setsigmask=mask, setsigdef=ignored)
     except (FileNotFoundError, NotADirectoryError) as error:
         from trtc.profiles import UsageError
 
@@ -160,18 +184,6 @@ def _run(command: tuple[str, ...], environment: dict[str, str]) -> int:
         from trtc.profiles import HostError
 
         raise HostError(f"{command[0]}: cannot be started: {error.strerror}; check the file and its rights") from error
-    try:
-        # A terminal sends SIGINT to the program as well, which decides what it means.
-        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        for number in passed:
-            before[number] = signal.signal(number, lambda given, _frame: _pass_on(program, given))
-
-        _, status = os.waitpid(program, 0)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else _SIGNALLED - code
 
 
 def _pass_on(program: int, number: int) -> None:
