@@ -156,31 +156,9 @@ def _run(command: tuple[str, ...], environment: dict[str, str]) -> int:
     """Run a command to its end; signals reach it, and its exit code is what shells would say."""
     passed = [getattr(signal, name) for name in _PASSED_ON if hasattr(signal, name)]
     before: dict[Any, Any] = {}
-    # Held back until they are passed on: one that comes in between would end this command, and leave the program.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, *passed])
-    try:
-        program = _started(command, environment, mask)
-        # A terminal sends SIGINT to the program as well, which decides what it means.
-        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        for number in passed:
-            before[number] = signal.signal(number, lambda given, _frame: _pass_on(program, given))
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    try:
-        _, status = os.waitpid(program, 0)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else _SIGNALLED - code
-
-
-def _started(command: tuple[str, ...], environment: dict[str, str], mask: set[Any]) -> int:
-    """Start a command, with a mask of signals; return its process."""
     try:
         # The program gets back what Python ignores; `subprocess` does the same, and takes its time to import.
-        ignored = [signal.SIGPIPE, signal.SIGXFSZ]
-        return os.posix_spawnp(command[0], command, environment, setsigmask=mask, setsigdef=ignored)
+        program = os.posix_spawnp(command[0], command, environment, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ])
     except (FileNotFoundError, NotADirectoryError) as error:
         from trtc.profiles import UsageError
 
@@ -189,6 +167,18 @@ def _started(command: tuple[str, ...], environment: dict[str, str], mask: set[An
         from trtc.profiles import HostError
 
         raise HostError(f"{command[0]}: cannot be started: {error.strerror}; check the file and its rights") from error
+    try:
+        # A terminal sends SIGINT to the program as well, which decides what it means.
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in passed:
+            before[number] = signal.signal(number, lambda given, _frame: _pass_on(program, given))
+
+        _, status = os.waitpid(program, 0)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else _SIGNALLED - code
 
 
 def _pass_on(program: int, number: int) -> None:

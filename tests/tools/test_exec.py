@@ -248,6 +248,15 @@ def test_the_exit_code_is_that_of_the_program(world, code, wanted):
     assert done.returncode == wanted
 
 
+def test_a_program_that_empties_the_folder_of_temporary_files_keeps_its_exit_code(world):
+    folder = world.folder / "temporary"
+    folder.mkdir()
+    program = ["sh", "-c", 'rm -rf "$TMPDIR"/*; exit 7']
+    done = world.exec("--bundle", world.bundle, "--", *program, env={"TMPDIR": str(folder)})
+    assert done.returncode == 7, done.stderr
+    assert list(folder.iterdir()) == []
+
+
 def test_a_program_that_is_no_python_runs_as_it_is(world):
     done = world.exec("-q", "--bundle", world.bundle, "--", "sh", "-c", "cat; echo $0 >&2; exit 3", "name")
     assert (done.returncode, done.stderr) == (3, "name\n")
@@ -309,35 +318,6 @@ def test_signals_reach_the_program(world):
         child.send_signal(signal.SIGTERM)
         child.communicate(timeout=60)
     assert child.returncode == 5
-
-
-SIGNAL_AT_THE_START = """
-import os, signal, sys
-from trtc.tools.entry import main
-spawn = os.posix_spawnp
-def spawn_and_signal(*args, **kwargs):
-    program = spawn(*args, **kwargs)
-    os.kill(os.getpid(), signal.SIGTERM)
-    return program
-os.posix_spawnp = spawn_and_signal
-main()
-"""
-
-
-def test_a_signal_that_comes_as_the_program_starts_reaches_it_too(world):
-    command = [sys.executable, "-c", SIGNAL_AT_THE_START, "exec", "--bundle", world.bundle, "--", "sleep", "30"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=world.env())
-    assert done.returncode == 143
-    assert "no Python process under this command" in done.stderr, "the program was waited for, and has a summary"
-
-
-def test_a_program_that_empties_the_folder_of_temporary_files_keeps_its_exit_code(world):
-    folder = world.folder / "temporary"
-    folder.mkdir()
-    program = ["sh", "-c", 'rm -rf "$TMPDIR"/*; exit 7']
-    done = world.exec("--bundle", world.bundle, "--", *program, env={"TMPDIR": str(folder)})
-    assert done.returncode == 7, done.stderr
-    assert list(folder.iterdir()) == []
 
 
 def entries(record: Path) -> list[dict[str, Any]]:
