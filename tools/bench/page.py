@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from trtc.engines.host import this_host
 from trtc.engines.manifest_file import read_manifest
 from trtc.profiles import sizes_text
+from trtc.runtime.trace_events import PHASES
 from trtc.runtime.verdicts import judge
 from trtc.tools.bench.show import generated_texts, loop_text, rate_text, trtexec_block, waited_text
 from trtc.tools.durations import seconds_text
@@ -27,7 +28,6 @@ _BEYOND = (
     "Some cases did more arithmetic than was measured as this machine's limit: the engine's kernels are faster than "
     "numpy's product, or other work ran while the limit was measured. Read these shares beside each other only."
 )
-PARTS = ("check", "wait for a slot", "route", "copy in", "execute", "copy out")
 
 
 def bench_page(found: Benched) -> str:
@@ -137,7 +137,7 @@ def _distribution_section(found: Benched) -> Section:
 
 
 def _parts_section(report: BenchReport) -> Section:
-    names = [name for name in PARTS if any(name in case.parts for case in report.cases)]
+    names = [name for name in PHASES if any(name in case.parts for case in report.cases)]
     rows = [
         (c.name, *(seconds_text(c.parts[name]) if name in c.parts else "-" for name in names)) for c in report.cases
     ]
