@@ -9,8 +9,9 @@ Names are imported when they are first used: options can be read where the compi
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from trtc.profiles.on_demand import on_demand
 
 if TYPE_CHECKING:
     from trtc.compiler.cache import BuildCache
@@ -45,35 +46,20 @@ __all__ = [
     "plan_model",
 ]
 
-_HOMES = {
-    "BuildCache": "trtc.compiler.cache",
-    "BuildOptions": "trtc.compiler.options",
-    "BuildReport": "trtc.compiler.pipeline",
-    "EngineDiffersError": "trtc.compiler.engine_job",
-    "Model": "trtc.compiler.model",
-    "PaddingRefusedError": "trtc.compiler.prove",
-    "PlanOptions": "trtc.compiler.plan_options",
-    "PlanOutdatedError": "trtc.compiler.plan_build",
-    "PlannedModel": "trtc.compiler.plan_model",
-    "Progress": "trtc.compiler.options",
-    "ShapeOptions": "trtc.profiles.grammar",
-    "Silent": "trtc.compiler.options",
-    "build": "trtc.compiler.pipeline",
-    "load_model": "trtc.compiler.importer",
-    "options_with_plan": "trtc.compiler.plan_build",
-    "plan_file_text": "trtc.compiler.plan_build",
-    "plan_model": "trtc.compiler.plan_model",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it exports {', '.join(__all__)}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+if not TYPE_CHECKING:  # else no name would be unknown
+    __getattr__, __dir__ = on_demand(
+        __name__,
+        {
+            "trtc.compiler.cache": ("BuildCache",),
+            "trtc.compiler.engine_job": ("EngineDiffersError",),
+            "trtc.compiler.importer": ("load_model",),
+            "trtc.compiler.model": ("Model",),
+            "trtc.compiler.options": ("BuildOptions", "Progress", "Silent"),
+            "trtc.compiler.pipeline": ("BuildReport", "build"),
+            "trtc.compiler.plan_build": ("PlanOutdatedError", "options_with_plan", "plan_file_text"),
+            "trtc.compiler.plan_model": ("PlannedModel", "plan_model"),
+            "trtc.compiler.plan_options": ("PlanOptions",),
+            "trtc.compiler.prove": ("PaddingRefusedError",),
+            "trtc.profiles.grammar": ("ShapeOptions",),
+        },
+    )

@@ -11,6 +11,7 @@ from trtc.compiler.empty_sizes import why_not_empty
 from trtc.compiler.plan import Plan, merged_profiles, symbol_ranges_of, tightened
 from trtc.compiler.plan_options import check_align, closed_by
 from trtc.compiler.probes.subject import Subject
+from trtc.compiler.recorded_times import recorded_times
 from trtc.compiler.reference import Unavailable, onnx_evaluator, open_reference
 from trtc.compiler.repeatable import require_repeatable
 from trtc.compiler.samples import SampleOptions, load_samples
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from trtc.compiler.reference import Reference
     from trtc.compiler.samples import Samples
     from trtc.compiler.signature import SignatureResult
+    from trtc.engines.manifest import RecordedCalls
     from trtc.profiles import Profile
     from trtc.profiles.traffic_files import Reading
 
@@ -56,12 +58,14 @@ class Declared:
         samples: real inputs, or None.
         val_ranges: lowest and highest value by input.
         traffic: that the ladder is planned for; None where the options state it.
+        recorded: what calls took in the program whose traffic that is.
     """
 
     profiles: tuple[Profile, ...]
     samples: Samples | None
     val_ranges: dict[str, tuple[float, float]]
     traffic: Reading | None = None
+    recorded: tuple[RecordedCalls, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,8 @@ def read_declarations(model: Model, options: BuildOptions) -> Declared:
     known = SampleOptions(known_inputs=frozenset(spec.name for spec in model_inputs(model)))
     given = options.samples or recorded_samples(options.plan, model.file_sha256)
     samples = load_samples(given, known) if given else None
-    return Declared(profiles, samples, val_ranges(options.val_ranges), traffic)
+    recorded = recorded_times(options.plan.traffic, model.file_sha256)
+    return Declared(profiles, samples, val_ranges(options.val_ranges), traffic, recorded)
 
 
 def analyse(model: Model, declared: Declared, setting: Setting) -> Analysis:

@@ -17,7 +17,8 @@ def key_of(parts: Mapping[str, object]) -> str:
     """Return the key of declared content: SHA-256 of its canonical JSON.
 
     Args:
-        parts: digests, flags, numbers, lists, mappings, frozen values; never names, times or measured values.
+        parts: digests, flags, numbers, lists, mappings, frozen values; never names, times of files, or what a build
+            measures.
 
     Raises:
         TypeError: for a value that has no one spelling in JSON (bytes, objects, numbers that are not finite).

@@ -20,7 +20,6 @@ from trtc.compiler.original import original_of
 from trtc.compiler.plan_build import settled
 from trtc.compiler.plugins import plugin_digest, with_private_plugins
 from trtc.compiler.prove import prove
-from trtc.compiler.recorded_times import recorded_times
 from trtc.compiler.targets import refuse_model, refuse_options
 from trtc.engines.distributions import find_distribution
 from trtc.engines.host import this_host
@@ -116,6 +115,7 @@ def build_key(model: Model, declared: Declared, options: BuildOptions) -> str:
             "tolerance": [options.atol, options.rtol],
             "seed": options.seed,
             "traffic": declared.traffic and [declared.traffic.traffic.digest, options.plan.asked],
+            "recorded": declared.recorded,
             "plan": [options.plan.plan, options.plan.frozen],
             "run": [options.mode, options.measure_s, options.verify_s, options.fuse],
             "versions": {**library_versions(targets), "trtc": _version("trtc"), "code": _code_digest()},
@@ -180,7 +180,7 @@ def _build(model: Model, declared: Declared, key: str, setting: Setting, model_p
     if sum(len(k) + len(v) for k, v in metadata.items()) > MAX_METADATA_BYTES:
         setting.progress.note(f"the model's metadata has more than {MAX_METADATA_BYTES} bytes and is left out")
         metadata = {}
-    original = original_of(model, model_path, metadata, recorded_times(options.plan.traffic, model.file_sha256))
+    original = original_of(model, model_path, metadata, declared.recorded)
     manifest = Manifest(
         schema=SCHEMA,
         source=Source(

@@ -23,7 +23,7 @@ _MAX_OPEN_ELEMENTS = 2**26
 """Of all inputs and outputs of one request, where a range has no upper end."""
 _EASY_ELEMENTS = 2**21
 """Above this, sizes that have an upper end are halved beside those that have none: a large product of two takes minutes
-and tells no more than a large size of each."""
+and tells no more than a large size of each, which is run beside small ones."""
 Queues: TypeAlias = "dict[tuple[str, str], list[Point]]"
 
 
@@ -69,7 +69,7 @@ def verify_points(subject: Subject, rules: Sequence[PadRule], options: VerifyOpt
         small = _padded_sizes(subject, profile, rows, padded)
         points = [Point(PadCase(s, profile.run_sizes(s, padded, to_bucket=True))) for s in small]
         if points := [point for point in points if point.sizes != point.run_sizes]:
-            queues[profile.name, "padded"] = points
+            queues[profile.name, "padded"] = _in_reach(subject, profile, points)
     _add_samples(queues, subject, padded, options.max_samples)
     return queues
 
@@ -81,11 +81,30 @@ def _sizes(
     choices = {symbol: _choices(r, units.get(symbol, 1), options, rng) for symbol, r in profile.ranges.items()}
     count = max((len(found) for found in choices.values()), default=1)
     rows = [{symbol: found[k % len(found)] for symbol, found in choices.items()} for k in range(count)]
-    if any(r.max is None for r in profile.ranges.values()):
-        # Nobody asked for these sizes: all symbols grow together, and their product can leave any memory behind.
+    if _is_open(profile):
         rows = [_eased(subject, row, profile) for row in rows]
-        rows = [row for row in rows if _elements(subject, row) <= _MAX_OPEN_ELEMENTS] or rows[:1]
+        rows[1:1] = _upper_ends(subject, profile, rows)
+        rows = [point.sizes for point in _in_reach(subject, profile, [Point(PadCase(row, row)) for row in rows])]
     return [row for i, row in enumerate(rows) if row not in rows[:i]]
+
+
+def _is_open(profile: Profile) -> bool:
+    return any(r.max is None for r in profile.ranges.values())
+
+
+def _in_reach(subject: Subject, profile: Profile, points: list[Point]) -> list[Point]:
+    """Leave out what nobody asked for: where a range is open, products of sizes can leave any memory behind."""
+    if not _is_open(profile):
+        return points
+    return [p for p in points if _elements(subject, p.run_sizes) <= _MAX_OPEN_ELEMENTS] or points[:1]
+
+
+def _upper_ends(subject: Subject, profile: Profile, rows: list[dict[str, int]]) -> list[dict[str, int]]:
+    """Return a row for each upper end that none has beside sizes above 0: beside the least such of all others."""
+    least = {symbol: max(r.min, subject.multiples.get(symbol, 1)) for symbol, r in profile.ranges.items()}
+    ends = {symbol: r.max for symbol, r in profile.ranges.items() if r.max is not None}
+    told = [row for row in rows if 0 not in row.values()]
+    return [least | {s: end} for s, end in ends.items() if all(row[s] < end for row in told)]
 
 
 def _eased(subject: Subject, row: dict[str, int], profile: Profile) -> dict[str, int]:

@@ -5,12 +5,10 @@ Names are imported when they are first used: `trtc exec` needs two of them befor
 
 from __future__ import annotations
 
-from importlib import import_module
+from trtc.profiles.on_demand import on_demand
 
 TYPE_CHECKING = False  # importing typing takes 2 ms
 if TYPE_CHECKING:
-    from typing import Any
-
     from trtc.profiles.dims import (
         Dim,
         Expr,
@@ -64,42 +62,34 @@ __all__ = [
     "unknown_name",
 ]
 
-_HOMES = {
-    "CheckError": "trtc.profiles.errors",
-    "Derived": "trtc.profiles.padding",
-    "Dim": "trtc.profiles.dims",
-    "Expr": "trtc.profiles.dims",
-    "HostError": "trtc.profiles.errors",
-    "Ladder": "trtc.profiles.ladder",
-    "ModelError": "trtc.profiles.errors",
-    "PadRule": "trtc.profiles.padding",
-    "Profile": "trtc.profiles.ranges",
-    "ProfileError": "trtc.profiles.errors",
-    "Range": "trtc.profiles.ranges",
-    "RequestError": "trtc.profiles.errors",
-    "Sizes": "trtc.profiles.dims",
-    "Step": "trtc.profiles.dims",
-    "Term": "trtc.profiles.dims",
-    "TrtcError": "trtc.profiles.errors",
-    "UsageError": "trtc.profiles.errors",
-    "dim_symbols": "trtc.profiles.dims",
-    "dim_text": "trtc.profiles.dims",
-    "dim_value": "trtc.profiles.dims",
-    "nearest_name": "trtc.profiles.nearest",
-    "shape_text": "trtc.profiles.dims",
-    "sizes_text": "trtc.profiles.dims",
-    "unknown_name": "trtc.profiles.nearest",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it exports {', '.join(__all__)}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+if not TYPE_CHECKING:  # else no name would be unknown
+    __getattr__, __dir__ = on_demand(
+        __name__,
+        {
+            "trtc.profiles.dims": (
+                "Dim",
+                "Expr",
+                "Sizes",
+                "Step",
+                "Term",
+                "dim_symbols",
+                "dim_text",
+                "dim_value",
+                "shape_text",
+                "sizes_text",
+            ),
+            "trtc.profiles.errors": (
+                "CheckError",
+                "HostError",
+                "ModelError",
+                "ProfileError",
+                "RequestError",
+                "TrtcError",
+                "UsageError",
+            ),
+            "trtc.profiles.ladder": ("Ladder",),
+            "trtc.profiles.nearest": ("nearest_name", "unknown_name"),
+            "trtc.profiles.padding": ("Derived", "PadRule"),
+            "trtc.profiles.ranges": ("Profile", "Range"),
+        },
+    )

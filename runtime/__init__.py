@@ -5,8 +5,9 @@ Names are imported when they are first used: a program whose traffic is recorded
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from trtc.profiles.on_demand import on_demand
 
 if TYPE_CHECKING:
     from trtc.engines.chunks import ArenaStats
@@ -54,41 +55,27 @@ __all__ = [
     "load",
 ]
 
-_HOMES = {
-    "Arena": "trtc.runtime.arena",
-    "ArenaStats": "trtc.engines.chunks",
-    "BundleError": "trtc.engines.errors",
-    "CancelToken": "trtc.runtime.cancel",
-    "CancelledError": "trtc.engines.errors",
-    "CheckError": "trtc.profiles",
-    "EngineError": "trtc.engines.errors",
-    "Explanation": "trtc.runtime.session_facts",
-    "HostError": "trtc.profiles",
-    "KeptViewWarning": "trtc.runtime.errors",
-    "LeaseError": "trtc.runtime.errors",
-    "LostLeaseWarning": "trtc.runtime.errors",
-    "MemoryBudgetError": "trtc.runtime.errors",
-    "RequestError": "trtc.profiles",
-    "Session": "trtc.runtime.session",
-    "SessionClosedError": "trtc.runtime.errors",
-    "SessionStats": "trtc.runtime.session_facts",
-    "SlotTimeoutError": "trtc.runtime.errors",
-    "TrafficWarning": "trtc.runtime.errors",
-    "TrtcError": "trtc.profiles",
-    "UsageError": "trtc.profiles",
-    "Verdict": "trtc.runtime.verdicts",
-    "load": "trtc.runtime.loader",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it exports {', '.join(__all__)}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+if not TYPE_CHECKING:  # else no name would be unknown
+    __getattr__, __dir__ = on_demand(
+        __name__,
+        {
+            "trtc.engines.chunks": ("ArenaStats",),
+            "trtc.engines.errors": ("BundleError", "CancelledError", "EngineError"),
+            "trtc.profiles": ("CheckError", "HostError", "RequestError", "TrtcError", "UsageError"),
+            "trtc.runtime.arena": ("Arena",),
+            "trtc.runtime.cancel": ("CancelToken",),
+            "trtc.runtime.errors": (
+                "KeptViewWarning",
+                "LeaseError",
+                "LostLeaseWarning",
+                "MemoryBudgetError",
+                "SessionClosedError",
+                "SlotTimeoutError",
+                "TrafficWarning",
+            ),
+            "trtc.runtime.loader": ("load",),
+            "trtc.runtime.session": ("Session",),
+            "trtc.runtime.session_facts": ("Explanation", "SessionStats"),
+            "trtc.runtime.verdicts": ("Verdict",),
+        },
+    )

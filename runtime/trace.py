@@ -17,6 +17,7 @@ from trtc.engines.opening import Opening
 from trtc.engines.profile import open_profiler
 from trtc.profiles import UsageError
 from trtc.runtime.core import Core
+from trtc.runtime.errors import SessionClosedError
 from trtc.runtime.routes import RouteMaker
 from trtc.runtime.trace_calls import Notes, TracedBorrow, traced_run
 from trtc.runtime.trace_events import Traced, chrome_trace
@@ -78,8 +79,8 @@ class Trace:
                 core = self._core = Core(
                     loaded.manifest, maker, loaded.arena, loaded.execution.slots, self._profiler.engine.traits
                 )
-            run = partial(traced_run, self._notes, core)
-            self._session.swap_calls(run, partial(_lend, self._notes, core))
+            _, own = self._session.parts
+            self._session.swap_calls(partial(_run, self._notes, core, own), partial(_lend, self._notes, core))
         except BaseException:
             self._end()
             raise
@@ -122,10 +123,19 @@ class Trace:
             _TRACED.discard(id(self._session))
 
 
-def _lend(notes: Notes, traced: Core, core: Core, *given: Any) -> Borrow:
-    """Make a borrow that is noted; it runs in ``traced``, not in the session's own slots."""
-    del core
-    return TracedBorrow(traced, *given).noted_in(notes)
+def _run(notes: Notes, traced: Core, own: Core, *given: Any) -> dict[str, Any]:
+    """Run a request that is noted, in the slots of the trace; one that comes as it ends runs in the session's own."""
+    try:
+        return traced_run(notes, traced, *given)
+    except SessionClosedError:  # before anything of it was done
+        if own.pool.closed:
+            raise
+        return own.run(*given)
+
+
+def _lend(notes: Notes, traced: Core, own: Core, *given: Any) -> Borrow:
+    """Make a borrow that is noted; it runs in the slots of the trace, as ``_run``."""
+    return TracedBorrow(traced, *given).noted_in(notes, own)
 
 
 def _open_profiler(loaded: Loaded, whole_shapes: bool) -> Profiler | None:  # noqa: FBT001 (used once)

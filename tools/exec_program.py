@@ -64,7 +64,7 @@ def run_program(line: Line) -> int:
 
         found = read_report(report)
     finally:
-        os.unlink(report)
+        _remove(report)
     before = _before(line, known)
     fields = {"exit_code": code, "wall_s": wall_s, **summary_fields(found, list(map(identity, known)), before)}
     if not line.quiet:
@@ -133,6 +133,13 @@ def _empty_file() -> str:
         descriptor, path = tempfile.mkstemp(prefix="trtc-exec-", suffix=".jsonl")
     os.close(descriptor)
     return path
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:  # the program emptied the folder of temporary files
+        return
 
 
 def _environment(settings: dict[str, Any]) -> dict[str, str]:

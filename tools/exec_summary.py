@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def read_report(path: str) -> list[dict[str, Any]]:
-    """Read the entries that the program's processes wrote; a line that one was killed at is left out."""
-    return list(_entries(path))
+    """Read the entries that the program's processes wrote, none where they removed it; half a line is left out."""
+    return list(_entries(path)) if os.path.isfile(path) else []
 
 
 def read_before(path: str) -> Before:

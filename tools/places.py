@@ -15,7 +15,7 @@ def require_file_place(path: Path | None, option: str) -> None:
     """Refuse a path that no file can be written to; what is there already is left alone.
 
     Args:
-        path: None is refused never.
+        path: None is never refused.
         option: that it was given to, for the message; empty for none.
 
     Raises:

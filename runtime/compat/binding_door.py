@@ -36,11 +36,11 @@ def open_bindings(collection: Any) -> None:
 
 def _classes(collection: Any) -> tuple[type, type]:
     """Make the classes of bindings that are recorded, and of those that a bundle serves."""
-    from trtc.runtime.compat.recorded_binding import Recorded
-    from trtc.runtime.compat.served_binding import Bridge
+    from trtc.runtime.compat.recorded_binding import RecordedBinding
+    from trtc.runtime.compat.served_binding import ServedBinding
 
     real = collection.IOBinding
     names = {"__doc__": real.__doc__, "__module__": real.__module__, "_trtc_session": None}
-    recorded = type(real.__name__, (Recorded, real), names)
+    recorded = type(real.__name__, (RecordedBinding, real), names)
     more = {"_trtc_kind": collection.OrtValue, "_trtc_recorded": recorded}
-    return recorded, type(real.__name__, (Bridge, real), {**names, **more})
+    return recorded, type(real.__name__, (ServedBinding, real), {**names, **more})

@@ -105,7 +105,8 @@ class ModelCounts:
         if names:
             self.note(names, shapes, begin, feeds)
         else:
-            self._lost += 1
+            with self._lock:
+                self._lost += 1
 
     def fell_through(self, method: str, reason: str) -> None:
         """Count what only ONNX Runtime could do."""

@@ -22,7 +22,7 @@ else:
 _BY_NOW = "its binding is ONNX Runtime's by now"
 
 
-class Recorded(Real):  # type: ignore[misc]
+class RecordedBinding(Real):  # type: ignore[misc]
     """A binding of ONNX Runtime whose runs are counted. Whoever makes one sets both attributes."""
 
     _trtc_session: Any

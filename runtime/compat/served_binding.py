@@ -28,8 +28,8 @@ else:
 _NO_VALUES = "outputs are asked for before a run"
 
 
-class Bridge(Real):  # type: ignore[misc]
-    """A binding of ONNX Runtime, served by a bundle where that gives the same answers. Made as ``Recorded`` is."""
+class ServedBinding(Real):  # type: ignore[misc]
+    """A binding of ONNX Runtime, served by a bundle where that gives the same answers. Made as ``RecordedBinding``."""
 
     _trtc_session: Any
     _trtc_inputs: dict[str, Bound]
@@ -214,7 +214,7 @@ class Bridge(Real):  # type: ignore[misc]
         """Become a binding of ONNX Runtime, whose session is there, with all that was bound."""
         session = self._trtc_session
         with session._trtc_lock:  # noqa: SLF001
-            if not isinstance(self, Bridge):  # another thread was first
+            if not isinstance(self, ServedBinding):  # another thread was first
                 return
             real = session._trtc_collection.IOBinding  # noqa: SLF001
             twin = object.__new__(real)

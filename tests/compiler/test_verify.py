@@ -253,6 +253,26 @@ def test_beside_a_large_open_size_a_closed_one_is_halved_and_every_open_size_is_
     assert max(size["S"] for size in sizes) == 512
 
 
+def test_an_upper_end_is_run_beside_small_sizes_where_every_row_was_halved(small_case, ladder_of):
+    """Two rows of 2048 tokens of 1024 floats are already too many to run beside every open size."""
+    dims = ("B", "S", 1024)
+    ladder = ladder_of({"B": (0, None), "S": (1, 2048)})
+    case = small_case([node("Neg", ["x"], ["y"])], {"x": ("float", dims)}, {"y": ("float", dims)}, ladder=ladder)
+    sizes = [point.sizes for point in verify_points(case.subject, (), VerifyOptions())["p0", "exact"]]
+    assert [size for size in sizes if size["S"] == 2048 and size["B"]] == [{"B": 1, "S": 2048}]
+
+
+def test_padded_runs_beside_open_sizes_do_not_outgrow_memory(small_case, ladder_of):
+    """A batch of 64 padded to 2048 tokens of 1024 floats would be 268 million elements, however short its rows are."""
+    dims = ("B", "S", 1024)
+    ladder = ladder_of({"B": (0, None), "S": (1, 2048)})
+    case = small_case([node("Neg", ["x"], ["y"])], {"x": ("float", dims)}, {"y": ("float", dims)}, ladder=ladder)
+    points = verify_points(case.subject, (RULE,), VerifyOptions())["p0", "padded"]
+    assert {point.run_sizes["S"] for point in points} == {2048}
+    assert all(2 * point.run_sizes["B"] * 2048 * 1024 <= 2**26 for point in points)
+    assert max(point.run_sizes["B"] for point in points) == 8
+
+
 def test_closed_sizes_stay_as_they_are(small_case, ladder_of):
     dims = ("B", "S", 1024)
     ladder = ladder_of({"B": (1, 64), "S": (1, 512)})

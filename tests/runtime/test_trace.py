@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -280,6 +281,40 @@ def test_a_traced_borrow_keeps_the_promises_of_a_borrow(session):
             lent.__exit__(None, None, None)
         session.run({"x": -X})
         np.testing.assert_array_equal(kept, 2 * X)
+
+
+def test_a_call_that_waits_for_a_slot_when_the_trace_ends_runs_all_the_same(open_bundle, double_model):
+    """Whoever ends a trace is seldom who calls: a server goes on serving."""
+    session = open_bundle(double_model, profiles=({"batch": (1, 4)},), slots=1)
+    trace = session.trace()
+    trace.__enter__()
+    held = session.borrow({"x": X})
+    held.__enter__()
+    pool = trace._core.pool
+    with ThreadPoolExecutor(2) as threads:
+        waiting = threads.submit(session.run, {"x": -X}, None, timeout_s=60)
+        while not pool.waiting and not waiting.done():
+            pass
+        ended = threads.submit(trace.__exit__, None, None, None)
+        np.testing.assert_array_equal(waiting.result()["y"], -2 * X)
+        assert not ended.done(), "it waits for the borrow"
+        held.__exit__(None, None, None)
+        ended.result()
+    assert [span.name for span in calls_of(trace)] == [BORROW]
+
+
+@pytest.mark.parametrize("nodes", [True, False])
+def test_a_borrow_of_a_trace_that_has_ended_is_one_of_the_session(session, nodes):
+    with session.trace(nodes=nodes) as trace:
+        lent = session.borrow({"x": X}, ["y"])
+    with lent as views:
+        np.testing.assert_array_equal(views["y"], 2 * X)
+    with session.trace(nodes=nodes):
+        lent = session.borrow({"x": X})
+    session.close()
+    with pytest.raises(SessionClosedError), lent:
+        pass
+    assert len(trace.held) == len(calls_of(trace))
 
 
 def test_a_cancelled_call_and_unknown_outputs_end_no_trace(session):

@@ -17,6 +17,7 @@ CPU_ONLY = {
     # test_trace.py
     "test_nodes_lie_inside_the_execution_of_their_call_on_its_thread": _CPU_TEXT,
     "test_a_trace_of_several_nodes_is_sound": _CPU_TEXT,
+    "test_a_call_that_waits_for_a_slot_when_the_trace_ends_runs_all_the_same": _CPU_TEXT,
     "test_the_file_is_in_chromes_format": _CPU_TEXT,
     "test_a_session_of_one_profile_is_traced_in_that_profile": _CPU_TEXT,
     # test_borrow.py, test_run.py

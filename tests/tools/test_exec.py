@@ -113,6 +113,14 @@ def test_however_python_is_started(world, start):
     assert world.only["bundles"] == [str(world.bundle)]
 
 
+def test_a_console_script_is_served_as_its_interpreter_is(world):
+    world.program("def test_it():\n    assert ort.InferenceSession(model).run(None, {'x': x})[0][1][2] == 10")
+    script = TRTC.with_name("pytest")
+    done = world.exec("--bundle", world.bundle, "--", script, "-q", "-p", "no:cacheprovider", "app.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert world.only["bundles"] == [str(world.bundle)]
+
+
 def test_all_bundles_of_a_folder_are_known(world):
     done = world.exec("--bundles", world.bundle.parent, "--", sys.executable, world.program(RUN_ONCE))
     assert (done.returncode, done.stdout) == (0, WANTED)
@@ -238,6 +246,15 @@ def test_an_altered_bundle_is_not_used_and_the_reason_is_said(world):
 def test_the_exit_code_is_that_of_the_program(world, code, wanted):
     done = world.exec("--bundle", world.bundle, "--", sys.executable, world.program(code))
     assert done.returncode == wanted
+
+
+def test_a_program_that_empties_the_folder_of_temporary_files_keeps_its_exit_code(world):
+    folder = world.folder / "temporary"
+    folder.mkdir()
+    program = ["sh", "-c", 'rm -rf "$TMPDIR"/*; exit 7']
+    done = world.exec("--bundle", world.bundle, "--", *program, env={"TMPDIR": str(folder)})
+    assert done.returncode == 7, done.stderr
+    assert list(folder.iterdir()) == []
 
 
 def test_a_program_that_is_no_python_runs_as_it_is(world):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-COMMAND = [sys.executable, "-m", "trtc.tools.cli"]
+COMMAND = [sys.executable, "-m", "trtc.tools.entry"]
 WITHOUT = """
 import sys
 sys.modules.update(dict.fromkeys(sys.argv.pop(1).split(",")))

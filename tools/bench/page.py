@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from trtc.engines.host import this_host
 from trtc.engines.manifest_file import read_manifest
 from trtc.profiles import sizes_text
+from trtc.runtime.trace_events import PHASES
 from trtc.runtime.verdicts import judge
 from trtc.tools.bench.limits import share_text, unreached
 from trtc.tools.bench.show import (
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 SIZES_DRAWN = 40
 CASES_DRAWN = 24
-PARTS = ("check", "wait for a slot", "route", "copy in", "execute", "copy out")
 
 
 def bench_page(found: Benched) -> str:
@@ -154,7 +154,7 @@ def _distribution_section(found: Benched) -> Section:
 
 
 def _parts_section(report: BenchReport) -> Section:
-    names = [name for name in PARTS if any(name in case.parts for case in report.cases)]
+    names = [name for name in PHASES if any(name in case.parts for case in report.cases)]
     rows = [
         (c.name, *(seconds_text(c.parts[name]) if name in c.parts else "-" for name in names)) for c in report.cases
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trtc.profiles import sizes_text
+from trtc.runtime.trace_events import PHASES
 from trtc.tools.bench.limits import share_text, unreached
 from trtc.tools.durations import seconds_text
 from trtc.tools.output import counted, print_facts, print_line, print_note, print_table, print_text, size_text
@@ -87,10 +88,8 @@ def _show_case(report: BenchReport, case: CaseResult) -> None:
         print_line(f"  {waited_text(case)}")
         if text := rate_text(case):
             print_line(f"  {text}")
-    parts = {
-        name: seconds for name, seconds in case.parts.items() if name not in ("run", "enqueue", "wait for the engine")
-    }
-    print_line("  parts of a call: " + ", ".join(f"{name} {seconds_text(seconds)}" for name, seconds in parts.items()))
+    parts = [f"{name} {seconds_text(case.parts[name])}" for name in PHASES if name in case.parts]
+    print_line(f"  parts of a call: {', '.join(parts)}")
     _show_sizes(case)
     if case.peer is not None:
         _show_peer(case.peer)

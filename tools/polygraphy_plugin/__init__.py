@@ -13,8 +13,9 @@ first used: asking for the options of ``polygraphy run`` loads no engine.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from trtc.profiles.on_demand import on_demand
 
 if TYPE_CHECKING:
     from trtc.tools.polygraphy_plugin.arguments import argument_groups
@@ -23,22 +24,12 @@ if TYPE_CHECKING:
 
 __all__ = ["BundleFromOnnx", "SaveBundle", "TrtcRunner", "argument_groups"]
 
-_HOMES = {
-    "BundleFromOnnx": "trtc.tools.polygraphy_plugin.loaders",
-    "SaveBundle": "trtc.tools.polygraphy_plugin.loaders",
-    "TrtcRunner": "trtc.tools.polygraphy_plugin.runner",
-    "argument_groups": "trtc.tools.polygraphy_plugin.arguments",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it exports {', '.join(__all__)}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+if not TYPE_CHECKING:  # else no name would be unknown
+    __getattr__, __dir__ = on_demand(
+        __name__,
+        {
+            "trtc.tools.polygraphy_plugin.arguments": ("argument_groups",),
+            "trtc.tools.polygraphy_plugin.loaders": ("BundleFromOnnx", "SaveBundle"),
+            "trtc.tools.polygraphy_plugin.runner": ("TrtcRunner",),
+        },
+    )
