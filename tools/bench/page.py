@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from trtc.engines.host import this_host
 from trtc.engines.manifest_file import read_manifest
 from trtc.profiles import sizes_text
-from trtc.runtime.trace_events import PHASES
+from trtc.runtime.trace_events import PHASES, RUN
 from trtc.runtime.verdicts import judge
 from trtc.tools.bench.limits import share_text, unreached
+from trtc.tools.bench.parts import comparable, part_texts
 from trtc.tools.bench.show import (
     compared_texts,
     generated_texts,
@@ -155,16 +156,19 @@ def _distribution_section(found: Benched) -> Section:
 
 def _parts_section(report: BenchReport) -> Section:
     names = [name for name in PHASES if any(name in case.parts for case in report.cases)]
-    rows = [
-        (c.name, *(seconds_text(c.parts[name]) if name in c.parts else "-" for name in names)) for c in report.cases
-    ]
+    rows = []
+    for case in report.cases:
+        texts = part_texts(case)
+        whole = seconds_text(case.parts[RUN]) if RUN in case.parts else "-"
+        rows.append((case.name, whole, *(texts.get(name, "-") for name in names)))
     text = (
         "Medians of a few calls with a clock between the parts, made after the timed ones. They add up to more than a "
         "timed call, which takes a shorter path."
     )
-    return Section(
-        "Parts of a call", table("Parts of a call, measured apart", ("case", *names), rows) + paragraph(text)
-    )
+    if not all(comparable(case) for case in report.cases):
+        text += " Where these calls were clearly slower than the timed ones, their parts are shares of them."
+    columns = ("case", "these calls", *names)
+    return Section("Parts of a call", table("Parts of a call, measured apart", columns, rows) + paragraph(text))
 
 
 def _summary_section(report: BenchReport) -> Section:

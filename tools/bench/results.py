@@ -57,7 +57,8 @@ class CaseResult(msgspec.Struct, frozen=True):
     ``loop``: ``closed`` (``callers`` callers, each sends its next call when the one before ended) or ``open``
     (``rate_per_second`` calls begin in each second; ``latency`` then counts from when a call should have begun,
     ``service`` from when it did). ``parts``: medians of the parts of a call, measured apart after the timed calls,
-    with a clock between them. ``late_share``: share of open-loop calls that began more than a millisecond late.
+    with a clock between them; ``run`` is the whole of these calls. ``late_share``: share of open-loop calls that began
+    more than a millisecond late.
     """
 
     name: str

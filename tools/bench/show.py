@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trtc.profiles import sizes_text
-from trtc.runtime.trace_events import PHASES
 from trtc.tools.bench.limits import share_text, unreached
+from trtc.tools.bench.parts import enqueue_line, parts_text
 from trtc.tools.durations import seconds_text
 from trtc.tools.output import counted, print_facts, print_line, print_note, print_table, print_text, size_text
 
@@ -50,8 +50,8 @@ def trtexec_block(report: BenchReport, case: CaseResult) -> list[str]:
         f"Throughput: {case.per_second:.6g} qps",
         f"Latency: {_milliseconds(case.latency)}",
     ]
-    if "enqueue" in case.parts:
-        lines.append(f"Enqueue Time: median = {case.parts['enqueue'] * 1e3:.6g} ms")
+    if line := enqueue_line(case):
+        lines.append(line)
     lines.append(f"GPU Compute Time: none, engine {report.engine} runs on target {report.target}"
                  if report.target in ("cpu", "null") else "GPU Compute Time: not told by this engine")  # fmt: skip
     lines.append(f"Total Host Walltime: {case.elapsed_s:.6g} s")
@@ -88,8 +88,7 @@ def _show_case(report: BenchReport, case: CaseResult) -> None:
         print_line(f"  {waited_text(case)}")
         if text := rate_text(case):
             print_line(f"  {text}")
-    parts = [f"{name} {seconds_text(case.parts[name])}" for name in PHASES if name in case.parts]
-    print_line(f"  parts of a call: {', '.join(parts)}")
+    print_text(f"  {parts_text(case)}")
     _show_sizes(case)
     if case.peer is not None:
         _show_peer(case.peer)
