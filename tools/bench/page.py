@@ -12,6 +12,7 @@ from trtc.runtime.trace_events import PHASES, RUN
 from trtc.runtime.verdicts import judge
 from trtc.tools.bench.limits import share_text, unreached
 from trtc.tools.bench.parts import comparable, part_texts
+from trtc.tools.bench.results import most_called
 from trtc.tools.bench.show import (
     compared_texts,
     generated_texts,
@@ -179,7 +180,7 @@ def _summary_section(report: BenchReport) -> Section:
 
 def _sizes_section(report: BenchReport) -> Section:
     sizes = [size for case in report.cases for size in case.sizes]
-    told = sizes if len(sizes) <= SIZES_DRAWN else sorted(sizes, key=_calls, reverse=True)[:SIZES_DRAWN]
+    told = most_called(sizes, SIZES_DRAWN)
     rows = [
         (
             sizes_text(s.sizes) or "no symbols",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -11,6 +11,9 @@ from trtc.tools.bench.limits import Limits, Roof
 from trtc.tools.bench.memory import Memory
 from trtc.tools.bench.ratio import Ratio
 from trtc.tools.bench.summary import Summary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SCHEMA = "trtc.bench/1"
 
@@ -29,6 +32,16 @@ class SizeResult(msgspec.Struct, frozen=True):
     waste: float
     first_call_s: float
     latency: Summary | None
+
+
+def most_called(sizes: Sequence[SizeResult], most: int) -> list[SizeResult]:
+    """Keep the sizes with most calls, in the order in which they come."""
+
+    def calls(i: int) -> int:
+        found = sizes[i].latency
+        return 0 if found is None else found.count
+
+    return [sizes[i] for i in sorted(sorted(range(len(sizes)), key=calls, reverse=True)[:most])]
 
 
 class PeerResult(msgspec.Struct, frozen=True):

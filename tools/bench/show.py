@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from trtc.profiles import sizes_text
 from trtc.tools.bench.limits import share_text, unreached
 from trtc.tools.bench.parts import enqueue_line, parts_text
+from trtc.tools.bench.results import most_called
 from trtc.tools.durations import seconds_text
 from trtc.tools.output import counted, print_facts, print_line, print_note, print_table, print_text, size_text
 
@@ -25,12 +26,13 @@ def show_report(report: BenchReport) -> None:
     print_facts(_about(report))
     for text in generated_texts(report):
         print_note(text)
+    if len(report.cases) > 1:
+        print_line()
+        _show_overview(report)
     for case in report.cases:
         print_line()
         _show_case(report, case)
     print_line()
-    if len(report.cases) > 1:
-        _show_overview(report)
     _show_memory(report)
     roofs = [case.roof for case in report.cases if case.roof]
     for text in (*report.notes, *report.conditions.warnings, *unreached(roofs)):
@@ -139,11 +141,11 @@ def _show_sizes(case: CaseResult) -> None:
             s.latency.count if s.latency is not None else 0,
             seconds_text(s.latency.median_s) if s.latency is not None else "-",
         )
-        for s in case.sizes[:SIZES_SHOWN]
+        for s in most_called(case.sizes, SIZES_SHOWN)
     ]
     print_table("", ("sizes", "profile", "run at", "padding", "first call", "calls", "median"), rows)
     if len(case.sizes) > SIZES_SHOWN:
-        print_line(f"  and {len(case.sizes) - SIZES_SHOWN} more sizes (--json has all)")
+        print_line(f"  and {len(case.sizes) - SIZES_SHOWN} more sizes with fewer calls (--json has all)")
 
 
 def _show_peer(found: PeerResult) -> None:

@@ -110,6 +110,25 @@ def test_traffic_is_replayed(bench, built, tmp_path):
     }
 
 
+def test_sizes_of_traffic_stand_from_small_to_large(bench, built, tmp_path):
+    path = tmp_path / "t.jsonl"
+    asked = [(3, 12), (1, 14), (2, 5), (1, 3), (2, 16)]
+    path.write_text("".join(json.dumps({"batch": batch, "seq": seq}) + "\n" for batch, seq in asked))
+    case = bench(built, "--traffic", path, "--json").json["cases"][0]
+    assert [tuple(s["sizes"].values()) for s in case["sizes"]] == sorted(asked)
+    said = bench(built, "--traffic", path, "--html", tmp_path / "x.html")
+    page = (tmp_path / "x.html").read_text()
+    for text in (said.out, page[page.index("Every distinct size</caption>") :]):
+        places = [text.index(f"batch={batch}, seq={seq}") for batch, seq in sorted(asked)]
+        assert places == sorted(places)
+
+
+def test_all_cases_are_summed_up_before_the_details_of_each(bench, built):
+    said = bench(built)
+    assert said.out.index("all cases") < said.out.index("=== Performance summary ===")
+    assert said.out.count("all cases") == 1
+
+
 def test_what_a_session_recorded_is_replayed(bench, built, tmp_path):
     path = tmp_path / "t.jsonl"
     with load(built) as session:
