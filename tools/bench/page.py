@@ -115,7 +115,7 @@ def _ratio(peer: PeerResult) -> str:
 def _verdict(peer: PeerResult) -> str:
     if not peer.agrees:
         return "not the same work"
-    return verdict_text(peer.ratio)
+    return "machine was loaded" if peer.ratio.verdict == "loaded" else verdict_text(peer.ratio)
 
 
 def _peer_text(peer: PeerResult) -> str:
@@ -123,7 +123,7 @@ def _peer_text(peer: PeerResult) -> str:
         f"The peer is {peer.name} {peer.version}, in turns in the same process. Idle threads: {peer.idle_threads}. "
         "Each median is that of the medians of the rounds, and the ratio is the first over the second. A ratio below 1 "
         f"is in favour of the bundle; its interval holds the true one with {peer.ratio.confidence:.0%}. Where 1 lies "
-        "inside, the difference is noise."
+        "inside, the difference is noise; where the machine was loaded, nobody is called faster."
     )
 
 

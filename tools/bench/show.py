@@ -161,7 +161,11 @@ def _show_peer(found: PeerResult) -> None:
 
 def compared_texts(found: PeerResult) -> tuple[str, str]:
     """Write the two medians that the ratio is made of, with enough digits to divide them."""
-    return f"{found.ratio.ours_s * 1e3:.4g} ms", f"{found.ratio.peer_s * 1e3:.4g} ms"
+    return _fine(found.ratio.ours_s), _fine(found.ratio.peer_s)
+
+
+def _fine(seconds: float) -> str:
+    return f"{seconds * 1e6:.4g} us" if seconds < 1e-3 else f"{seconds * 1e3:.4g} ms"  # noqa: PLR2004 (a millisecond)
 
 
 def verdict_text(ratio: Ratio) -> str:

@@ -13,7 +13,7 @@ from trtc.engines.host import this_host
 from trtc.engines.manifest_file import read_manifest
 from trtc.tools.bench import run, show
 from trtc.tools.bench.conditions import Moment
-from trtc.tools.bench.show import show_report
+from trtc.tools.bench.show import compared_texts, show_report
 from trtc.tools.bench.waiting import both_waiting, for_one_caller
 
 WORDS = ("--sizes", "batch=2,seq=5", "--iterations", "3", "--duration", "0", "--warm-up", "0")
@@ -109,8 +109,8 @@ def test_a_loaded_machine_gives_a_ratio_and_no_verdict(trtc, built, encoder, tmp
     figures = r"[0-9.]+ of its time \([0-9.]+\.\.[0-9.]+ at 95%, [0-9]+ rounds\)"
     assert re.search(f"{figures}: no verdict, the machine was loaded", said.out)
     assert "stop other work" in said.err
-    assert not re.search("faster|slower|within noise", said.out)
-    assert "no verdict, the machine was loaded" in path.read_text()
+    assert not re.search(": (faster|slower|within noise)$", said.out, re.MULTILINE)
+    assert '<td class="short">machine was loaded</td>' in path.read_text()
     report = trtc(*words, "--json").json
     assert report["conditions"]["loaded"]
     assert report["cases"][0]["peer"]["ratio"]["verdict"] == "loaded"
@@ -128,7 +128,8 @@ def test_text_page_and_json_have_the_same_two_medians_and_their_ratio(trtc, buil
     said = trtc("bench", built, *WORDS, "--vs", "onnxruntime", "--model", encoder, "--html", path)
     ratio = reports[0].cases[0].peer.ratio
     assert ratio.ratio == ratio.ours_s / ratio.peer_s
-    ours, peer = (f"{seconds * 1e3:.4g} ms" for seconds in (ratio.ours_s, ratio.peer_s))
+    ours, peer = compared_texts(reports[0].cases[0].peer)
+    assert float(ours.split()[0]) == pytest.approx(ratio.ours_s * {"us": 1e6, "ms": 1e3}[ours.split()[1]], rel=1e-3)
     assert f": ours {ours}, the peer {peer}; {ratio.ratio:.3f} of its time" in said.out
     assert "  the answers agree within the bundle's tolerance\n" in said.out
     page = path.read_text()
