@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 
 from trtc.profiles.recorded import DEFAULT_SAMPLES, EXEC_VARIABLE
 from trtc.tools.exec_bundles import given_bundles, identity
@@ -68,7 +69,8 @@ def run_program(line: Line) -> int:
     before = _before(line, known)
     fields = {"exit_code": code, "wall_s": wall_s, **summary_fields(found, list(map(identity, known)), before)}
     if not line.quiet:
-        show_summary(fields)
+        with suppress(OSError):  # the program has run: its exit code counts
+            show_summary(fields)
     if summary is not None:
         try:
             with open(summary, "w") as file:
@@ -113,6 +115,8 @@ def _unwritable(record: str) -> str:
     """Say why a record cannot be written; empty where it can."""
     if os.path.isdir(record):
         return "a folder; give the path of a file"
+    if os.path.exists(record) and not os.path.isfile(record):  # opening a pipe waits for its reader
+        return "no regular file; give the path of a file"
     try:
         with open(record, "ab"):
             return ""
@@ -197,4 +201,5 @@ def _before(line: Line, known: Sequence[GivenBundle]) -> Before:
 def _warn(text: str) -> None:
     from trtc.tools.printable import printable
 
-    sys.stderr.write(f"trtc: warning: {printable(text)}\n")
+    with suppress(OSError):  # nobody can be told; the program runs all the same
+        sys.stderr.write(f"trtc: warning: {printable(text)}\n")

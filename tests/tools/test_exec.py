@@ -500,9 +500,10 @@ def test_a_summary_that_cannot_be_written_is_said_before_the_program_runs(world)
     assert done.stderr.count("warning") == 1
 
 
-@pytest.mark.parametrize("place", ["a folder", "no folder"])
+@pytest.mark.parametrize("place", [".", "missing/r.jsonl", "pipe", os.devnull])
 def test_a_record_that_cannot_be_written_is_one_warning_and_the_program_runs(world, place):
-    record = world.folder if place == "a folder" else world.folder / "missing" / "r.jsonl"
+    os.mkfifo(world.folder / "pipe")
+    record = world.folder / place
     done = world.exec("--record", record, "--", sys.executable, world.program(RUN_ONCE))
     assert (done.returncode, done.stdout) == (0, WANTED)
     assert done.stderr.count("warning") == 1
@@ -522,3 +523,16 @@ def test_wrong_use_is_said_in_one_line(world, args, message):
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("where", ["2>&-", "2>/dev/full", "2> >(true)"])
+def test_the_exit_code_is_the_programs_where_nothing_can_be_said(world, where):
+    line = f"'{TRTC}' exec --record missing/r.jsonl --bundle '{world.bundle}' -- sh -c 'sleep 0.1; exit 7' {where}"
+    assert subprocess.run(["bash", "-c", line], check=False, cwd=world.folder, timeout=120).returncode == 7
+
+
+def test_names_that_are_no_utf8_are_names(world):
+    record = Path(os.fsdecode(os.fsencode(world.folder) + b"/r\xff.jsonl"))
+    done = world.exec("--record", record, "--", sys.executable, world.program(RUN_ONCE))
+    assert (done.returncode, done.stdout, world.summary["notes"]) == (0, WANTED, [])
+    assert [entry["inputs"] for entry in entries(record) if "inputs" in entry] == [{"x": [2, 3]}]
