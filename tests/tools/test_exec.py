@@ -303,6 +303,30 @@ def test_signals_reach_the_program(world):
     assert child.returncode == 5
 
 
+SIGNALLED_AT_ONCE = """
+import os, sys
+from trtc.tools.exec_line import Line
+from trtc.tools.exec_program import run_program
+spawn = os.posix_spawnp
+def spawn_and_signal(*words, **options):
+    program = spawn(*words, **options)
+    os.kill(os.getpid(), int(sys.argv[1]))
+    return program
+os.posix_spawnp = spawn_and_signal
+sys.exit(run_program(Line(record="r.jsonl", quiet=True, command=("sleep", "60"))))
+"""
+"""Run a program, and send the command a signal in the moment in which the program has just been started."""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGINT"])
+def test_a_signal_that_comes_while_the_program_starts_reaches_it(tmp_path, name):
+    number = getattr(signal, name)
+    words = [sys.executable, "-c", SIGNALLED_AT_ONCE, str(int(number))]
+    done = subprocess.run(words, check=False, cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=50)
+    assert done.returncode == 128 + number
+    assert [path.name for path in tmp_path.iterdir()] == ["r.jsonl"]
+
+
 def entries(record: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in record.read_text().splitlines()]
 
