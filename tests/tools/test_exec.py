@@ -131,6 +131,24 @@ def test_a_name_that_a_program_imported_in_any_way_is_replaced(world):
     assert (done.returncode, done.stdout) == (0, "True InferenceSession\n")
 
 
+AGAIN = [
+    pytest.param("importlib.reload(ort)", id="package"),
+    pytest.param("importlib.reload(ort.capi.onnxruntime_inference_collection); importlib.reload(ort)", id="both"),
+    pytest.param(
+        "gone = [sys.modules.pop(n) for n in list(sys.modules) if n in OURS]; import onnxruntime as ort", id="new"
+    ),
+]
+
+
+@pytest.mark.parametrize("again", AGAIN)
+def test_a_library_that_is_imported_again_is_replaced_again(world, again):
+    code = "import importlib, onnxruntime.capi.onnxruntime_inference_collection\n"
+    code += 'OURS = ["onnxruntime", "onnxruntime.capi.onnxruntime_inference_collection"]\n'
+    done = world.exec("--bundle", world.bundle, "--", sys.executable, world.program(f"{code}{again}\n{RUN_ONCE}"))
+    assert (done.returncode, done.stdout) == (0, WANTED), done.stderr
+    assert (world.summary["processes"], world.only["calls"], world.only["through"]) == (1, 1, [])
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_children_of_multiprocessing_are_served_and_counted(world, method):
     code = f"""

@@ -14,17 +14,14 @@ _COLLECTION = "onnxruntime.capi.onnxruntime_inference_collection"
 
 
 class _Watcher:
-    """Finds one module as everybody else would, and looks at it right after it was run."""
+    """Finds one module as everybody else would, and looks at it right after it was run, each time it is."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> object:
-        del path, target
         if name != _COLLECTION:
             return None
-        sys.meta_path.remove(self)
-        import importlib.util
-
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
+        others = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
+        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
+        if spec is not None and hasattr(spec.loader, "exec_module"):
             run = spec.loader.exec_module
 
             def run_and_install(module: object) -> None:
