@@ -19,17 +19,24 @@ class _Watcher:
     def find_spec(self, name: str, path: object = None, target: object = None) -> object:
         if name != _COLLECTION:
             return None
-        others = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
-        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
-        if spec is not None and hasattr(spec.loader, "exec_module"):
-            run = spec.loader.exec_module
+        for finder in list(sys.meta_path):
+            spec = finder.find_spec(name, path, target) if hasattr(finder, "find_spec") and finder != self else None
+            if spec is not None:
+                _look_after(spec.loader)
+                return spec
+        return None
 
-            def run_and_install(module: object) -> None:
-                run(module)
-                _install(module)
 
-            spec.loader.exec_module = run_and_install  # type: ignore[method-assign]
-        return spec
+def _look_after(loader: object) -> None:
+    """Let a loader of the module tell when it has run it."""
+    run = getattr(loader, "exec_module", None)
+    if run is not None:
+
+        def run_and_install(module: object) -> None:
+            run(module)
+            _install(module)
+
+        loader.exec_module = run_and_install  # type: ignore[attr-defined]
 
 
 def _install(module: object) -> None:
