@@ -19,10 +19,12 @@ class _Watcher:
     def find_spec(self, name: str, path: object = None, target: object = None) -> object:
         if name != _COLLECTION:
             return None
+        this: object = self
         for finder in list(sys.meta_path):
-            spec = finder.find_spec(name, path, target) if hasattr(finder, "find_spec") and finder != self else None
+            ask = None if finder is this else getattr(finder, "find_spec", None)
+            spec: object = None if ask is None else ask(name, path, target)
             if spec is not None:
-                _look_after(spec.loader)
+                _look_after(getattr(spec, "loader", None))
                 return spec
         return None
 
