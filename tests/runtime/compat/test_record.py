@@ -88,6 +88,19 @@ def test_a_record_with_lines_of_somebody_else_is_left_as_it_is(line, tmp_path, m
     assert path.read_bytes().count(b"\n") == 2
 
 
+def test_a_link_to_a_record_stays_one_when_the_record_is_made_shorter(tmp_path, monkeypatch):
+    monkeypatch.setattr(journal, "MERGE_BYTES", 0)
+    (tmp_path / "elsewhere").mkdir()
+    place, link = tmp_path / "elsewhere" / "r.jsonl", tmp_path / "link.jsonl"
+    link.symlink_to(place)
+    entry = {"model": "a", "name": "m", "inputs": {"x": [1]}, "count": 1, "seconds": 0.1, "times_s": []}
+    for _ in range(3):
+        journal.Record(link).append([entry])
+    assert link.is_symlink()
+    assert sum(json.loads(line)["count"] for line in place.read_text().splitlines()) == 3
+    assert [path.name for path in place.parent.iterdir()] == ["r.jsonl"]
+
+
 def test_a_record_grows_no_further_when_it_is_full(tmp_path, monkeypatch):
     monkeypatch.setattr(journal, "MERGE_BYTES", 0)
     monkeypatch.setattr(journal, "MAX_RECORD_BYTES", 10)
