@@ -128,8 +128,6 @@ def _run(notes: Notes, traced: Core, own: Core, *given: Any) -> dict[str, Any]:
     try:
         return traced_run(notes, traced, *given)
     except SessionClosedError:  # before anything of it was done
-        if own.pool.closed:
-            raise
         return own.run(*given)
 
 

@@ -113,8 +113,6 @@ class TracedBorrow(Borrow):
         try:
             slot = core.take(self._timeout_s)
         except SessionClosedError:
-            if self._own.pool.closed:
-                raise
             self._core = self._own
             return super().__enter__()
         timed.next()

@@ -233,12 +233,13 @@ def _merge(path: Path, fd: int) -> None:
             if entry is None:
                 return
             counts[entry[0]] += entry[1]
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    place = Path(os.path.realpath(path))  # a link to it stays one
+    handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}-")
     try:
         with os.fdopen(handle, "w") as new:
             new.writelines(_line(sizes, count) for sizes, count in sorted(counts.items()))
             os.fchmod(new.fileno(), os.fstat(fd).st_mode & 0o777)
-        Path(name).replace(path)
+        Path(name).replace(place)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

@@ -23,7 +23,7 @@ from trtc.tools.output import (
     print_text,
     size_text,
 )
-from trtc.tools.places import require_files_in
+from trtc.tools.places import is_same_place, require_files_in
 from trtc.tools.planned import planned_texts
 from trtc.tools.shape_options import ArgumentOrder, model_options, options_from, shape_options
 from trtc.tools.suggestions import ranges_hint, run_command
@@ -147,8 +147,12 @@ def refuse_output(target: Path, source: Path) -> None:
         UsageError: when something else is there.
         HostError: when the folder may not be written.
     """
-    if target.resolve() == source.resolve():
+    if is_same_place(target, source):
         raise UsageError(f"the bundle cannot replace its model {source}; give another path with -o")
+    try:
+        target.resolve()
+    except RuntimeError as error:
+        raise UsageError(f"{target}: its links lead in circles; give another path with -o") from error
     if target.exists() and not target.is_dir():
         raise UsageError(f"{target}: a file is in the way, a bundle is a folder; choose another name with -o")
     if (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,11 @@ def require_file_place(path: Path | None, option: str) -> None:
     if path.exists() and not path.is_file():
         raise UsageError(f"{what}: that is no regular file; give the name of a file")
     require_files_in(folder, what, "change its rights, or write elsewhere")
+
+
+def is_same_place(one: Path, other: Path) -> bool:
+    """Tell whether two paths lead to the same place, which need not be there; links that go in circles lead nowhere."""
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def require_files_in(folder: Path, what: str, advice: str) -> None:

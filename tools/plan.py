@@ -10,7 +10,7 @@ import click
 from trtc.profiles import CheckError, UsageError
 from trtc.tools.build import model_path
 from trtc.tools.output import Progress, print_json, print_line, print_table, print_text
-from trtc.tools.places import require_file_place
+from trtc.tools.places import is_same_place, require_file_place
 from trtc.tools.report.files import require_page, write_text
 from trtc.tools.shape_options import ArgumentOrder, model_options, options_from, shape_options
 from trtc.tools.traffic_options import plan_options_from, traffic_options
@@ -84,7 +84,7 @@ class _Shown:
         require_file_place(self.output, "-o")
         require_page(self.page)
         for place in self.places:
-            if place.resolve() == source.resolve():
+            if is_same_place(place, source):
                 raise UsageError(f"{place} is the model; give another path")
 
 

@@ -56,12 +56,13 @@ class Record:
             return
         import tempfile  # takes 4 ms, and few records grow that large
 
-        handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}-")
+        place = Path(os.path.realpath(self._path))  # a link to it stays one
+        handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}-")
         try:
             with os.fdopen(handle, "w") as new:
                 new.writelines(lines)
                 os.fchmod(new.fileno(), os.fstat(fd).st_mode & 0o777)
-            Path(name).replace(self._path)
+            Path(name).replace(place)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise

@@ -134,6 +134,18 @@ def test_several_logs_and_threads_share_one_file_without_losing_a_request(path, 
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
+def test_a_link_to_the_file_stays_one_when_its_lines_are_joined(path, tmp_path, monkeypatch):
+    monkeypatch.setattr(traffic_log, "MERGE_BYTES", 10)
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(path)
+    for _ in range(3):
+        log = TrafficLog(link, PAIR)
+        log.note(feeds(1, 2))
+        log.flush()
+    assert link.is_symlink()
+    assert sum(counts(path).values()) == 3
+
+
 def test_a_file_with_lines_of_somebody_else_is_only_appended_to(path, monkeypatch):
     monkeypatch.setattr(traffic_log, "MERGE_BYTES", 10)
     theirs = '{"sizes":{"batch":1,"seq":1},"count":1,"tag":"mine"}\n' * 3

@@ -103,6 +103,23 @@ def test_folders_and_devices_are_no_files(say, writer, tmp_path):
     assert device.is_symlink()
 
 
+def test_a_bundle_is_not_written_to_links_that_lead_in_circles(say, tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to("loop")
+    for place in (loop, loop / "m.trtc"):
+        refused(say(("build", "-o"), place), 2, "its links lead in circles")
+    assert loop.is_symlink()
+
+
+def test_a_file_takes_the_place_of_a_link_that_leads_in_circles(say, tmp_path):
+    loop = tmp_path / "loop.toml"
+    loop.symlink_to("loop.toml")
+    said = say(("plan", "-o"), loop)
+    assert said.code == 0, said.err
+    assert loop.is_file()
+    assert not loop.is_symlink()
+
+
 def test_verify_says_at_once_that_it_cannot_write_what_it_finds(trtc, bundle, encoder, monkeypatch):
     def refuse(dir=None):  # noqa: A002 (named as in tempfile)
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(dir))

@@ -88,6 +88,19 @@ def test_a_record_with_lines_of_somebody_else_is_left_as_it_is(line, tmp_path, m
     assert path.read_bytes().count(b"\n") == 2
 
 
+def test_a_link_to_a_record_stays_one_when_the_record_is_made_shorter(tmp_path, monkeypatch):
+    monkeypatch.setattr(journal, "MERGE_BYTES", 0)
+    (tmp_path / "elsewhere").mkdir()
+    place, link = tmp_path / "elsewhere" / "r.jsonl", tmp_path / "link.jsonl"
+    link.symlink_to(place)
+    entry = {"model": "a", "name": "m", "inputs": {"x": [1]}, "count": 1, "seconds": 0.1, "times_s": []}
+    for _ in range(3):
+        journal.Record(link).append([entry])
+    assert link.is_symlink()
+    assert sum(json.loads(line)["count"] for line in place.read_text().splitlines()) == 3
+    assert [path.name for path in place.parent.iterdir()] == ["r.jsonl"]
+
+
 def test_a_record_grows_no_further_when_it_is_full(tmp_path, monkeypatch):
     monkeypatch.setattr(journal, "MERGE_BYTES", 0)
     monkeypatch.setattr(journal, "MAX_RECORD_BYTES", 10)
@@ -165,6 +178,31 @@ def test_feeds_that_are_too_large_odd_or_nothing_are_no_error(tmp_path):
     ranges, sampled = sampler.drain()
     assert ranges["x"] == (0.0, 1.0)
     assert sampled >= 3
+
+
+@pytest.mark.parametrize(("value", "ranges"), [
+    pytest.param(np.full(3, np.nan, np.float32), {}, id="only-nan"),
+    pytest.param(np.array([np.nan, -2.0, 3.0]), {"x": (-2.0, 3.0)}, id="some-nan"),
+    pytest.param(np.array([np.inf, 1.0]), {}, id="infinite"),
+    pytest.param(np.array([True, False]), {"x": (0.0, 1.0)}, id="flags"),
+    pytest.param(np.array([[1.0, 6e4]], np.float16), {"x": (1.0, 60000.0)}, id="half"),
+    pytest.param([1e300, 2.0], {}, id="a-list-that-overflows"),
+])  # fmt: skip
+def test_values_of_all_kinds_are_looked_at_without_a_warning(tmp_path, value, ranges):
+    sampler = Sampler(tmp_path, 8)
+    sampler.types["x"] = "tensor(float)"
+    sampler.take({"x": value})  # warnings are errors in these tests
+    assert (sampler.drain(), sampler.failure) == ((ranges, 1), "")
+
+
+def test_a_mapping_that_breaks_when_it_is_looked_at_is_no_error_of_the_program(tmp_path):
+    class Breaks(dict):
+        def items(self):
+            raise SystemError("broken")
+
+    sampler = Sampler(tmp_path, 8)
+    sampler.take(Breaks(x=np.ones(3)))
+    assert "broken" in sampler.failure
 
 
 def recorded(tmp_path: Path, *lines: dict[str, Any]) -> Path:
