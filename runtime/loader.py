@@ -106,7 +106,7 @@ def load(  # noqa: PLR0913 (the entry of the library: each is one keyword)
                 signature=reader.manifest.signature,
                 ladder=reader.manifest.ladder,
                 threads=execution.threads,
-                spinning=execution.slots * execution.threads <= host.threads if spinning is None else spinning,
+                spinning=idle_threads_spin(execution, host.threads, spinning),
                 device=chosen[0].device,
                 allow_plugins=allow_plugins,
             )
@@ -149,6 +149,11 @@ def _narrowed(manifest: Manifest, profile: str) -> Manifest:
         raise UsageError(unknown_name("profile", profile, names))
     i = names.index(profile)
     return msgspec.structs.replace(manifest, ladder=Ladder((ladder.profiles[i],), ladder.cost_s[i : i + 1]))
+
+
+def idle_threads_spin(execution: Execution, processors: int, wish: bool | None) -> bool:  # noqa: FBT001 (as given)
+    """Settle whether idle threads wait actively: where no wish says it, they do if no processor is asked for twice."""
+    return execution.slots * execution.threads <= processors if wish is None else wish
 
 
 def _execution(planned: Execution, allowed: int, slots: int | None, threads: int | None) -> Execution:

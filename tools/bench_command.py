@@ -25,7 +25,7 @@ from trtc.tools.bench.workload import workload_of
 from trtc.tools.inputs import read_inputs, requested_sizes, require_sizes, shown_sizes
 from trtc.tools.output import Progress, print_json, print_line
 from trtc.tools.places import require_file_place
-from trtc.tools.quantities import FiniteRange, MemorySize
+from trtc.tools.quantities import FiniteRange, MemorySize, WholeRange
 from trtc.tools.report.files import require_page, write_text
 from trtc.tools.shape_options import arguments_of
 
@@ -68,9 +68,7 @@ class Percentiles(click.ParamType[tuple[float, ...]]):
 @click.option("--shape", multiple=True, metavar="NAME[2,17]", help="The same, as shapes of inputs.")
 @click.option("--shapes", multiple=True, metavar="NAME:2x17,...", help="The same, as trtexec's --shapes.")
 @click.option("--grid", multiple=True, metavar="SYMBOL=A,B ...", help="Every combination, with FLOP/s and bytes/s.")
-@click.option(
-    "--random", "random_count", type=click.IntRange(1), metavar="COUNT", help="Sizes drawn from the profiles."
-)
+@click.option("--random", "random_count", type=WholeRange(1), metavar="COUNT", help="Sizes drawn from the profiles.")
 @click.option("--traffic", type=click.Path(path_type=Path), metavar="FILE",
               help="Replay recorded sizes: .jsonl, .csv, .parquet, .npz or a folder of them.")  # fmt: skip
 @click.option("--all-profiles", is_flag=True, help="The opt sizes of each profile; what is done when nothing is said.")
@@ -79,8 +77,8 @@ class Percentiles(click.ParamType[tuple[float, ...]]):
 @click.option("--input", "--loadInputs", "--load-inputs", "named", multiple=True, metavar="NAME=FILE.npy",
               help="One real input; repeat.")  # fmt: skip
 @click.option("--val-range", multiple=True, metavar="INPUT:[LOW,HIGH]", help="Values that a generated input takes.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of everything that is drawn.")
-@click.option("--iterations", type=click.IntRange(1), default=_DEFAULT.iterations, show_default=True,
+@click.option("--seed", type=WholeRange(0), default=0, show_default=True, help="Of everything that is drawn.")
+@click.option("--iterations", type=WholeRange(1), default=_DEFAULT.iterations, show_default=True,
               help="Timed calls at the least.")  # fmt: skip
 @click.option("--duration", type=FiniteRange(0), default=_DEFAULT.duration_s, show_default=True,
               help="Seconds of timed calls at the least.")  # fmt: skip
@@ -92,7 +90,7 @@ class Percentiles(click.ParamType[tuple[float, ...]]):
               help="Open loop: calls begin at this rate, whether or not earlier ones ended.")  # fmt: skip
 @click.option("--arrivals", type=click.Choice(["even", "poisson"]), default="even", show_default=True,
               help="Open loop: how calls are spread over time.")  # fmt: skip
-@click.option("--callers", "--concurrency", "--streams", "callers", type=click.IntRange(1),
+@click.option("--callers", "--concurrency", "--streams", "callers", type=WholeRange(1),
               help="Calls at once: 1 in a closed loop, one for each slot in an open one, when left out.")  # fmt: skip
 @click.option("--vs", "peer", default="", metavar="onnxruntime|openvino|torch|OTHER.trtc",
               help="Take turns with this peer, and print ratios.")  # fmt: skip
@@ -101,8 +99,8 @@ class Percentiles(click.ParamType[tuple[float, ...]]):
 @click.option(
     "--mode", type=click.Choice(["exact", "bucket"]), help="Exact sizes or padded; as the build chose when left out."
 )
-@click.option("--slots", type=click.IntRange(1), help="Calls that may run at once; as measured when left out.")
-@click.option("--threads", type=click.IntRange(1), help="Threads of one call; as measured when left out.")
+@click.option("--slots", type=WholeRange(1), help="Calls that may run at once; as measured when left out.")
+@click.option("--threads", type=WholeRange(1), help="Threads of one call; as measured when left out.")
 @click.option("--max-memory", type=MemorySize(), metavar="SIZE", help="Budget of planned memory: 512M, 2G, or MiB.")
 @click.option("--export-times", "--exportTimes", "times", type=click.Path(path_type=Path), metavar="FILE.json",
               help="Write the times of every call.")  # fmt: skip

@@ -10,7 +10,7 @@ import click
 
 from trtc.engines.builder_options import BuilderOptions
 from trtc.profiles import UsageError
-from trtc.tools.quantities import MemorySize
+from trtc.tools.quantities import MemorySize, WholeRange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,7 @@ def builder_options() -> Sequence[Any]:
         click.option("--memPoolSize", "--mem-pool-size", "pool", type=Pools(), metavar="workspace:MIB",
                      help="As trtexec's."),
         click.option("--optimization-level", "--builderOptimizationLevel", "--builder-optimization-level",
-                     "optimization_level", type=click.IntRange(0, 5),
+                     "optimization_level", type=WholeRange(0, 5),
                      help="TensorRT: 0 builds fast, 5 searches long; its own default is 3."),
         click.option("--version-compatible", "--versionCompatible", "--vc", "version_compatible", is_flag=True,
                      help="TensorRT: use only what its lean runtime can run."),

@@ -15,7 +15,7 @@ from trtc.profiles import CheckError, UsageError
 from trtc.tools.comparison.report import by_output, failure_text, show_comparison, show_parting, worst_of
 from trtc.tools.comparison.sides import BACKENDS
 from trtc.tools.output import Progress, print_json, print_note
-from trtc.tools.quantities import MemorySize
+from trtc.tools.quantities import MemorySize, WholeRange
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,11 +84,9 @@ class SeveralValues(click.Command):
     help="Exact sizes, padded to the bucket, or both.",
 )  # fmt: skip
 @click.option("--sizes", multiple=True, metavar="SYMBOL=SIZE,...", help="Generate one request of these sizes; repeat.")
-@click.option(
-    "--iterations", type=click.IntRange(1), default=4, show_default=True, help="Generated requests for each way."
-)
+@click.option("--iterations", type=WholeRange(1), default=4, show_default=True, help="Generated requests for each way.")
 @click.option("--val-range", multiple=True, metavar="INPUT:[LOW,HIGH]", help="Values that a generated input takes.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of generated values and sizes.")
+@click.option("--seed", type=WholeRange(0), default=0, show_default=True, help="Of generated values and sizes.")
 @click.option("--atol", multiple=True, metavar="[OUTPUT:]VALUE", help="Absolute tolerance; the bundle's when left out.")
 @click.option("--rtol", multiple=True, metavar="[OUTPUT:]VALUE", help="Relative tolerance; the bundle's when left out.")
 @click.option(
@@ -103,7 +101,7 @@ class SeveralValues(click.Command):
 @click.option(
     "--model-root", type=click.Path(path_type=Path, file_okay=False), help="Folder that external data may lie in."
 )
-@click.option("--threads", type=click.IntRange(1), help="Of one call, on both sides.")
+@click.option("--threads", type=WholeRange(1), help="Of one call, on both sides.")
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON object (schema {SCHEMA}).")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def compare(bundle: Path, other: Path | None, **given: Any) -> None:

@@ -12,7 +12,7 @@ from trtc.profiles import CheckError
 from trtc.tools.comparison.conditions import ABOUT, FIGURES, read_conditions
 from trtc.tools.output import Progress, print_json, print_line, print_note, print_table
 from trtc.tools.places import require_file_place
-from trtc.tools.quantities import FiniteRange
+from trtc.tools.quantities import FiniteRange, WholeRange
 
 if TYPE_CHECKING:
     from trtc.tools.comparison.pair import Found
@@ -42,8 +42,8 @@ SCHEMA = "trtc.diff/1"
     help="Of measuring each bundle; 0 for none.",
 )
 @click.option("--val-range", multiple=True, metavar="INPUT:[LOW,HIGH]", help="Values that a generated input takes.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of generated values.")
-@click.option("--threads", type=click.IntRange(1), help="Of one call; as measured when left out.")
+@click.option("--seed", type=WholeRange(0), default=0, show_default=True, help="Of generated values.")
+@click.option("--threads", type=WholeRange(1), help="Of one call; as measured when left out.")
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON object (schema {SCHEMA}).")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def diff(old: Path, new: Path, **given: Any) -> None:

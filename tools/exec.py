@@ -12,6 +12,7 @@ import click
 from trtc.profiles.recorded import DEFAULT_SAMPLES
 from trtc.tools.exec_line import MAX_SAMPLES, Line
 from trtc.tools.exec_program import SCHEMA, run_program
+from trtc.tools.quantities import WholeRange
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -23,7 +24,7 @@ from trtc.tools.exec_program import SCHEMA, run_program
 )
 @click.option(
     "--samples",
-    type=click.IntRange(0, MAX_SAMPLES),
+    type=WholeRange(0, MAX_SAMPLES),
     metavar="N",
     help=f"With --record: inputs kept for each model.  [default: {DEFAULT_SAMPLES}]",
 )

@@ -27,12 +27,40 @@ class MemorySize(click.ParamType[int]):
         return int(found[1]) << _POWERS[found[2].upper()]
 
 
+class WholeRange(click.IntRange):
+    """A whole number within bounds; what is none is refused with what is allowed."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read a whole number."""
+        if isinstance(value, str):
+            try:
+                int(value)
+            except ValueError:
+                self.fail(f"{value!r} is not a whole number; write {_allowed(self)}", param, ctx)
+        return int(super().convert(value, param, ctx))
+
+
 class FiniteRange(click.FloatRange):
-    """A finite number of at least ``min``; click's own range takes NaN and infinity."""
+    """A finite number within bounds; click's own range takes NaN and infinity."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Read a number."""
-        number = float(super().convert(value, param, ctx))
-        if not math.isfinite(number):
-            self.fail(f"{value!r} is not a finite number; write one such as 0, 0.5 or 1e-3", param, ctx)
-        return number
+        try:
+            number = float(value)
+        except ValueError:
+            number, kind = math.nan, "number"
+        else:
+            kind = "finite number"
+        if math.isnan(number) or number == math.inf:
+            self.fail(f"{value!r} is not a {kind}; write {_allowed(self)}", param, ctx)
+        return float(super().convert(value, param, ctx))
+
+
+def _allowed(bounds: click.IntRange | click.FloatRange) -> str:
+    """Say in words which numbers are allowed, such as ``one of at least 1``."""
+    low, high = bounds.min, bounds.max
+    if low is not None and high is not None:
+        return f"one from {low:g} to {high:g}"
+    if low is not None:
+        return f"one above {low:g}" if bounds.min_open else f"one of at least {low:g}"
+    return "one" if high is None else f"one of at most {high:g}"

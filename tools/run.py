@@ -21,7 +21,7 @@ from trtc.tools.generated import described, generate, value_domains
 from trtc.tools.inputs import read_inputs, requested_sizes, require_sizes, shown_sizes
 from trtc.tools.output import print_json, print_line, print_note, print_table
 from trtc.tools.places import require_file_place
-from trtc.tools.quantities import MemorySize
+from trtc.tools.quantities import MemorySize, WholeRange
 from trtc.tools.shape_options import ArgumentOrder, arguments_of
 
 if TYPE_CHECKING:
@@ -101,10 +101,10 @@ class RunFacts(msgspec.Struct, frozen=True):
     "--all-profiles", is_flag=True, help="Generate inputs at the opt sizes of each profile, and run them all."
 )
 @click.option("--val-range", multiple=True, metavar="INPUT:[LOW,HIGH]", help="Values that a generated input takes.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of generated values.")
+@click.option("--seed", type=WholeRange(0), default=0, show_default=True, help="Of generated values.")
 @click.option("--outputs", multiple=True, metavar="NAME,...", help="Return these outputs only.")
 @click.option("--save-outputs", type=click.Path(path_type=Path), metavar="FILE.npz", help="Write the results.")
-@click.option("--iterations", type=click.IntRange(1), default=1, show_default=True, help="Calls to make.")
+@click.option("--iterations", type=WholeRange(1), default=1, show_default=True, help="Calls to make.")
 @click.option("--engine", default="auto", show_default=True, help="Engine of the bundle to load.")
 @click.option("--device", metavar="INDEX|UUID|cpu", help="GPU to run on, or cpu for none; what fits when left out.")
 @click.option(
@@ -114,8 +114,8 @@ class RunFacts(msgspec.Struct, frozen=True):
 @click.option(
     "--staticPlugins", "--dynamicPlugins", "--plugins", "foreign_plugins", multiple=True, type=click.Path(), hidden=True
 )
-@click.option("--slots", type=click.IntRange(1), help="Calls that may run at once; as measured when left out.")
-@click.option("--threads", type=click.IntRange(1), help="Threads of one call; as measured when left out.")
+@click.option("--slots", type=WholeRange(1), help="Calls that may run at once; as measured when left out.")
+@click.option("--threads", type=WholeRange(1), help="Threads of one call; as measured when left out.")
 @click.option("--max-memory", type=MemorySize(), metavar="SIZE", help="Budget of planned memory: 512M, 2G, or MiB.")
 @click.option("--explain", is_flag=True, help="Say why this engine, and how requests of these sizes run.")
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON object (schema {SCHEMA}).")

@@ -10,7 +10,7 @@ import click
 from trtc.profiles import UsageError
 from trtc.profiles.grammar import ShapeOptions, trtexec_options
 from trtc.tools.foreign_flags import kebab, one_value_each, without_foreign_flags
-from trtc.tools.quantities import FiniteRange
+from trtc.tools.quantities import FiniteRange, WholeRange
 from trtc.tools.traffic_options import plan_options_from
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def model_options(command: F) -> F:
                      help="Absolute tolerance of every comparison."),
         click.option("--rtol", type=FiniteRange(0), default=DEFAULTS.rtol, show_default=True,
                      help="Relative tolerance, of the largest magnitude of an output."),
-        click.option("--seed", type=click.IntRange(0), default=DEFAULTS.seed, show_default=True,
+        click.option("--seed", type=WholeRange(0), default=DEFAULTS.seed, show_default=True,
                      help="Of generated values."),
         click.option("--mode", type=click.Choice(["auto", "exact", "bucket"]), default=DEFAULTS.mode,
                      show_default=True, help="Run exact sizes, pad to the bucket, or whichever measures faster."),
@@ -106,7 +106,7 @@ def model_options(command: F) -> F:
                           "round, or wherever it is faster within the tolerance."),
         click.option("--model-root", type=click.Path(path_type=Path, file_okay=False),
                      help="Folder that external data may lie in."),
-        click.option("--threads", type=click.IntRange(0), default=DEFAULTS.threads, show_default=True,
+        click.option("--threads", type=WholeRange(0), default=DEFAULTS.threads, show_default=True,
                      help="Threads of the compiler; 0 for all that this process may use."),
         *builder_options(),
         click.option("--no-cache", is_flag=True, help="Neither look in the build cache nor keep the build there."),

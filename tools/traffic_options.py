@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from trtc.profiles import UsageError
-from trtc.tools.quantities import FiniteRange, MemorySize
+from trtc.tools.quantities import FiniteRange, MemorySize, WholeRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,9 +41,9 @@ def traffic_options(command: F) -> F:
         click.option("--tokenizer", type=click.Path(path_type=Path), metavar="FILE",
                      help="tokenizer.json that counts the lengths of texts."),
         click.option("--text-symbol", metavar="SYMBOL", help="The symbol that lengths of texts are sizes of."),
-        click.option("--max-tokens", type=click.IntRange(1), metavar="N",
+        click.option("--max-tokens", type=WholeRange(1), metavar="N",
                      help="Texts are cut to N tokens, as the program that serves them does."),
-        click.option("--max-profiles", type=click.IntRange(1, 256), metavar="K",
+        click.option("--max-profiles", type=WholeRange(1, 256), metavar="K",
                      help=f"At most this many profiles.  [default: {default.max_profiles}]"),
         click.option("--align", multiple=True, metavar="SYMBOL=N", help="Buckets are multiples of N; repeat."),
         click.option("--rare", type=click.Choice(_RARE),

@@ -16,7 +16,7 @@ from trtc.profiles import CheckError, HostError
 from trtc.tools.generated import recorded_val_ranges
 from trtc.tools.output import Progress, print_json, print_line, print_note, print_text
 from trtc.tools.places import require_files_in
-from trtc.tools.quantities import FiniteRange
+from trtc.tools.quantities import FiniteRange, WholeRange
 from trtc.tools.verification import show_verification
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ SCHEMA = "trtc.verify/1"
 )
 @click.option("--atol", type=FiniteRange(0), help="Absolute tolerance; the bundle's when left out.")
 @click.option("--rtol", type=FiniteRange(0), help="Relative tolerance; the bundle's when left out.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of generated values.")
+@click.option("--seed", type=WholeRange(0), default=0, show_default=True, help="Of generated values.")
 @click.option(
     "--verify-seconds", type=FiniteRange(1), default=60.0, show_default=True, help="Time for comparing one engine."
 )
 @click.option(
     "--model-root", type=click.Path(path_type=Path, file_okay=False), help="Folder that external data may lie in."
 )
-@click.option("--threads", type=click.IntRange(0), default=0, show_default=True, help="0 for all of this process.")
+@click.option("--threads", type=WholeRange(0), default=0, show_default=True, help="0 for all of this process.")
 @click.option("--allow-plugins", is_flag=True, help="Run libraries of plug-ins that the bundle brings: they are code.")
 @click.option("--dry-run", is_flag=True, help="Compare, but leave the bundle as it is.")
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON object (schema {SCHEMA}).")

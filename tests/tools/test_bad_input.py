@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 
+import click
 import msgspec
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from trtc.engines.bundle import write_bundle
 from trtc.engines.host import this_host
 from trtc.engines.manifest_file import read_manifest
+from trtc.tools.cli import command
+from trtc.tools.quantities import FiniteRange, WholeRange
 
 SIZES = ("--sizes", "batch=1,seq=5")
 
@@ -76,6 +79,39 @@ def test_a_bundle_for_another_machine_does_not_fit_here(say, elsewhere, words):
 )
 def test_nothing_and_less_than_nothing_cannot_be_measured(say, words, came):
     refused(say(words), 2, words[-2], came, "not in the range")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(("--rate", "fast"), "'fast' is not a number; write one above 0", id="rate"),
+        pytest.param(("--duration", "1s"), "'1s' is not a number; write one of at least 0", id="duration"),
+        pytest.param(("--duration", "nan"), "'nan' is not a finite number; write one of at least 0", id="nan"),
+        pytest.param(("--seed", "abc"), "'abc' is not a whole number; write one of at least 0", id="seed"),
+        pytest.param(("--threads", "2.5"), "'2.5' is not a whole number; write one of at least 1", id="threads"),
+    ],
+)
+def test_what_is_no_number_is_answered_with_the_numbers_that_are_allowed(say, words, said):
+    refused(say(("bench", "{built}", *SIZES, *words)), 2, f"'{words[0]}': {said}")
+
+
+def test_bounds_on_both_sides_are_said_in_words():
+    with pytest.raises(click.BadParameter, match="'fast' is not a whole number; write one from 0 to 5"):
+        WholeRange(0, 5).convert("fast", None, None)
+
+
+def test_every_number_of_every_verb_is_refused_in_the_same_words():
+    """The types of click itself answer with their own names, such as "integer range"."""
+    context = click.Context(command)
+    verbs = {verb: command.get_command(context, verb) for verb in command.list_commands(context)}
+    numbers = [
+        (verb, option.name, option.type)
+        for verb, found in verbs.items()
+        for option in found.params
+        if isinstance(option.type, (click.IntRange, click.FloatRange, type(click.INT), type(click.FLOAT)))
+    ]
+    assert len(numbers) > 20
+    assert [n for n in numbers if not isinstance(n[2], (WholeRange, FiniteRange))] == []
 
 
 @pytest.mark.parametrize(

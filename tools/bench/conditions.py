@@ -36,11 +36,15 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class Conditions(msgspec.Struct, frozen=True):
-    """Readings before and after, and what they mean for the figures; ``warnings`` is empty when all is well."""
+    """Readings before and after, and what they mean for the figures; ``warnings`` is empty when all is well.
+
+    ``loaded``: whether one of the warnings is about other work.
+    """
 
     before: Moment
     after: Moment
     warnings: tuple[str, ...]
+    loaded: bool = False
 
 
 def read_moment(root: Path = ROOT) -> Moment:
@@ -79,7 +83,8 @@ def conditions_of(before: Moment, after: Moment, processors: int | None = None) 
     """
     count = processors or os.cpu_count() or 1
     warnings = []
-    if before.load is not None and before.load > max(1, BUSY * count):
+    loaded = before.load is not None and before.load > max(1, BUSY * count)
+    if loaded:
         warnings.append(
             f"{before.load:g} processes wanted {count} processors in the minute before; stop other work and measure "
             "again"
@@ -91,7 +96,7 @@ def conditions_of(before: Moment, after: Moment, processors: int | None = None) 
         warnings.append(f"the cgroup's quota held this process for {held_s:.3g} s; use fewer --threads or raise it")
     if before.frequency_mhz and after.frequency_mhz and after.frequency_mhz < SLOWER * before.frequency_mhz:
         warnings.append(f"the clock fell from {before.frequency_mhz:.0f} to {after.frequency_mhz:.0f} MHz meanwhile")
-    return Conditions(before, after, tuple(warnings))
+    return Conditions(before, after, tuple(warnings), loaded)
 
 
 def _grew(before: float | None, after: float | None) -> bool:

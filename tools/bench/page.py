@@ -8,9 +8,20 @@ from typing import TYPE_CHECKING
 from trtc.engines.host import this_host
 from trtc.engines.manifest_file import read_manifest
 from trtc.profiles import sizes_text
-from trtc.runtime.trace_events import PHASES
+from trtc.runtime.trace_events import PHASES, RUN
 from trtc.runtime.verdicts import judge
-from trtc.tools.bench.show import generated_texts, loop_text, rate_text, trtexec_block, waited_text
+from trtc.tools.bench.limits import share_text, unreached
+from trtc.tools.bench.parts import comparable, part_texts
+from trtc.tools.bench.results import most_called
+from trtc.tools.bench.show import (
+    compared_texts,
+    generated_texts,
+    loop_text,
+    rate_text,
+    trtexec_block,
+    verdict_text,
+    waited_text,
+)
 from trtc.tools.durations import seconds_text
 from trtc.tools.output import counted, size_text
 from trtc.tools.printable import printable
@@ -24,10 +35,6 @@ if TYPE_CHECKING:
 
 SIZES_DRAWN = 40
 CASES_DRAWN = 24
-_BEYOND = (
-    "Some cases did more arithmetic than was measured as this machine's limit: the engine's kernels are faster than "
-    "numpy's product, or other work ran while the limit was measured. Read these shares beside each other only."
-)
 
 
 def bench_page(found: Benched) -> str:
@@ -67,11 +74,8 @@ def _overview(report: BenchReport) -> Section:
         shares = [seconds_text(value) for value in latency.percentiles_s.values()]
         row = [case.name, latency.count, seconds_text(latency.median_s), *shares, f"{latency.spread:.1%}",
                f"{case.per_second:.4g}"]  # fmt: skip
-        if peers:
-            row += ["-", "-"] if case.peer is None else [_ratio(case.peer), _verdict(case.peer)]
         rows.append(row)
     columns = ["case", "calls", "median", *report.cases[0].latency.percentiles_s, "spread", "calls per second"]
-    columns += ["time over the peer's", "result"] if peers else []
     texts = [
         *report.notes,
         *report.conditions.warnings,
@@ -80,7 +84,8 @@ def _overview(report: BenchReport) -> Section:
     said = [loop_text(case) for case in report.cases]
     said += [f"in {case.name} {waited_text(case)}" for case in report.cases if case.loop == "open"]
     said += generated_texts(report)
-    body = "".join(note(text) for text in texts) + table("Latency of each case; transfers are in", columns, rows)
+    caption = f"Latency of each case{', of the bundle alone' * peers}; transfers are in"
+    body = "".join(note(text) for text in texts) + _peer_table(report) + table(caption, columns, rows)
     body += "".join(paragraph(f"{text[0].upper()}{text[1:]}.") for text in dict.fromkeys(said))
     body += "".join(paragraph(text) for text in dict.fromkeys(_peer_text(c.peer) for c in report.cases if c.peer))
     if len(report.cases) > 1:
@@ -90,6 +95,19 @@ def _overview(report: BenchReport) -> Section:
     return Section("Overview", body)
 
 
+def _peer_table(report: BenchReport) -> str:
+    """Both sides in turns: the medians that each ratio is made of, and whether the answers agree."""
+    found = [(case.name, case.peer) for case in report.cases if case.peer is not None]
+    if not found:
+        return ""
+    rows = [
+        (name, *compared_texts(peer), _ratio(peer), "agree" if peer.agrees else "differ", _verdict(peer))
+        for name, peer in found
+    ]
+    columns = ("case", "this bundle", found[0][1].name, "time over the peer's", "answers", "result")
+    return table(f"In turns with {found[0][1].name}: medians", columns, rows)
+
+
 def _ratio(peer: PeerResult) -> str:
     return f"{peer.ratio.ratio:.3f} ({peer.ratio.low:.3f}..{peer.ratio.high:.3f})"
 
@@ -97,23 +115,24 @@ def _ratio(peer: PeerResult) -> str:
 def _verdict(peer: PeerResult) -> str:
     if not peer.agrees:
         return "not the same work"
-    return "within noise" if peer.ratio.verdict == "noise" else peer.ratio.verdict
+    return "machine was loaded" if peer.ratio.verdict == "loaded" else verdict_text(peer.ratio)
 
 
 def _peer_text(peer: PeerResult) -> str:
     return (
-        f"The peer is {peer.name} {peer.version}, in turns in the same process. A ratio below 1 is in favour of the "
-        f"bundle; its interval holds the true one with {peer.ratio.confidence:.0%}. Where 1 lies inside, the "
-        "difference is noise."
+        f"The peer is {peer.name} {peer.version}, in turns in the same process. Idle threads: {peer.idle_threads}. "
+        "Each median is that of the medians of the rounds, and the ratio is the first over the second. A ratio below 1 "
+        f"is in favour of the bundle; its interval holds the true one with {peer.ratio.confidence:.0%}. Where 1 lies "
+        "inside, the difference is noise; where the machine was loaded, nobody is called faster."
     )
 
 
 def _medians(report: BenchReport) -> str:
     cases = report.cases[:SIZES_DRAWN]
-    ours = [(c.peer.ours if c.peer else c.latency).median_s * 1e3 for c in cases]
+    ours = [(c.peer.ratio.ours_s if c.peer else c.latency.median_s) * 1e3 for c in cases]
     series = {"this bundle": ours}
     if all(c.peer for c in cases):
-        series[next(c.peer.name for c in cases if c.peer)] = [c.peer.peer.median_s * 1e3 for c in cases if c.peer]
+        series[next(c.peer.name for c in cases if c.peer)] = [c.peer.ratio.peer_s * 1e3 for c in cases if c.peer]
     return bars("medians", [c.name for c in cases], series, "median latency, ms")
 
 
@@ -138,16 +157,19 @@ def _distribution_section(found: Benched) -> Section:
 
 def _parts_section(report: BenchReport) -> Section:
     names = [name for name in PHASES if any(name in case.parts for case in report.cases)]
-    rows = [
-        (c.name, *(seconds_text(c.parts[name]) if name in c.parts else "-" for name in names)) for c in report.cases
-    ]
+    rows = []
+    for case in report.cases:
+        texts = part_texts(case)
+        whole = seconds_text(case.parts[RUN]) if RUN in case.parts else "-"
+        rows.append((case.name, whole, *(texts.get(name, "-") for name in names)))
     text = (
         "Medians of a few calls with a clock between the parts, made after the timed ones. They add up to more than a "
         "timed call, which takes a shorter path."
     )
-    return Section(
-        "Parts of a call", table("Parts of a call, measured apart", ("case", *names), rows) + paragraph(text)
-    )
+    if not all(comparable(case) for case in report.cases):
+        text += " Where these calls were clearly slower than the timed ones, their parts are shares of them."
+    columns = ("case", "these calls", *names)
+    return Section("Parts of a call", table("Parts of a call, measured apart", columns, rows) + paragraph(text))
 
 
 def _summary_section(report: BenchReport) -> Section:
@@ -158,7 +180,7 @@ def _summary_section(report: BenchReport) -> Section:
 
 def _sizes_section(report: BenchReport) -> Section:
     sizes = [size for case in report.cases for size in case.sizes]
-    told = sizes if len(sizes) <= SIZES_DRAWN else sorted(sizes, key=_calls, reverse=True)[:SIZES_DRAWN]
+    told = most_called(sizes, SIZES_DRAWN)
     rows = [
         (
             sizes_text(s.sizes) or "no symbols",
@@ -210,7 +232,7 @@ def _roof_section(report: BenchReport) -> Section | None:
             f"{roof.flop_per_s / 1e9:.4g} GFLOP/s",
             f"{roof.bytes_per_s / 1e9:.4g} GB/s",
             roof.bound,
-            f"{roof.roof_share:.1%}",
+            share_text(roof.roof_share),
         )
         for i, (name, roof) in enumerate(roofs, 1)
     ]
@@ -224,7 +246,7 @@ def _roof_section(report: BenchReport) -> Section | None:
             "for arithmetic.",
         )
         + table("Work of one call, and the share of what the machine allows", columns, rows)
-        + (note(_BEYOND) if any(roof.flop_share > 1 for _, roof in roofs) else ""),
+        + "".join(note(f"{text[0].upper()}{text[1:]}.") for text in unreached(roof for _, roof in roofs)),
     )
 
 

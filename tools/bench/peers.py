@@ -34,11 +34,13 @@ class Peer(Protocol):
     Attributes:
         name, version: for the report.
         threads: of one call; None where it cannot be told.
+        spinning: whether its idle threads wait actively for work; None where its library decides.
     """
 
     name: str
     version: str
     threads: int | None
+    spinning: bool | None
 
     def request(self, feeds: dict[str, Any]) -> Any:
         """Turn inputs into what ``run`` takes, before the clock starts."""
@@ -89,7 +91,7 @@ def require_peer(name: str, model: Path | None) -> None:
         raise UsageError(f"{model}: no such file; give the model that the bundle was built from, as a {kinds} file")
 
 
-def open_peer(name: str, model: Path | None, manifest: Manifest, threads: int) -> Peer:
+def open_peer(name: str, model: Path | None, manifest: Manifest, threads: int, *, spinning: bool = True) -> Peer:
     """Open a peer that ``require_peer`` let pass.
 
     Args:
@@ -97,17 +99,18 @@ def open_peer(name: str, model: Path | None, manifest: Manifest, threads: int) -
         model: likewise.
         manifest: of our bundle.
         threads: of one call, as ours.
+        spinning: whether idle threads wait actively for work, as ours, where that can be chosen.
 
     Raises:
         HostError: when its library refuses the model.
     """
     if name not in LIBRARIES:
-        return _Bundle(name, threads)
+        return _Bundle(name, threads, spinning=spinning)
     if model is None:
         raise UsageError(f"--vs {name} needs a model: add --model")
     found = version(name)
     opened: dict[str, Callable[[], Peer]] = {
-        "onnxruntime": lambda: _OnnxRuntime(model, threads, found),
+        "onnxruntime": lambda: _OnnxRuntime(model, (threads, spinning), found),
         "openvino": lambda: _OpenVino(model, threads, found),
         "torch": lambda: _Torch(model, manifest, threads, found),
     }
@@ -137,19 +140,22 @@ def called(peer: Peer, request: Any) -> Any:
 
 
 class _OnnxRuntime:
-    """Plain ONNX Runtime, its optimizations on, with as many threads as we have."""
+    """Plain ONNX Runtime, its optimizations on, with as many threads as we have, which wait as ours do."""
 
     name = "onnxruntime"
     threads: int | None
+    spinning: bool | None
 
-    def __init__(self, model: Path, threads: int, found: str) -> None:
+    def __init__(self, model: Path, workers: tuple[int, bool], found: str) -> None:
         from trtc.engines.onnxruntime import onnxruntime
 
+        threads, spinning = workers
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
-        self.version, self.threads = found, threads
+        options.add_session_config_entry("session.intra_op.allow_spinning", "1" if spinning else "0")
+        self.version, self.threads, self.spinning = found, threads, spinning
         self._session: Any = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
         self._names = [value.name for value in self._session.get_outputs()]
         self._takes = {value.name for value in self._session.get_inputs()}
@@ -172,6 +178,7 @@ class _OpenVino:
 
     name = "openvino"
     threads: int | None
+    spinning: bool | None = None
 
     def __init__(self, model: Path, threads: int, found: str) -> None:
         import openvino
@@ -202,6 +209,7 @@ class _Torch:
 
     name = "torch"
     threads: int | None
+    spinning: bool | None = None
 
     def __init__(self, model: Path, manifest: Manifest, threads: int, found: str) -> None:
         import torch
@@ -236,11 +244,14 @@ class _Bundle:
     """Another bundle."""
 
     threads: int | None
+    spinning: bool | None
 
-    def __init__(self, path: str, threads: int) -> None:
+    def __init__(self, path: str, threads: int, *, spinning: bool) -> None:
         from trtc.runtime import load
+        from trtc.tools.bench.waiting import spinning_of
 
-        self._session = load(path, threads=threads)
+        self._session = load(path, threads=threads, spinning=spinning)
+        self.spinning = spinning_of(self._session)
         self.name, self.version, self.threads = path, self._session.explain().engine, threads
         self.run: Callable[[Any], Any] = self._session.run
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -11,6 +11,9 @@ from trtc.tools.bench.limits import Limits, Roof
 from trtc.tools.bench.memory import Memory
 from trtc.tools.bench.ratio import Ratio
 from trtc.tools.bench.summary import Summary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SCHEMA = "trtc.bench/1"
 
@@ -31,16 +34,29 @@ class SizeResult(msgspec.Struct, frozen=True):
     latency: Summary | None
 
 
+def most_called(sizes: Sequence[SizeResult], most: int) -> list[SizeResult]:
+    """Keep the sizes with most calls, in the order in which they come."""
+
+    def calls(i: int) -> int:
+        found = sizes[i].latency
+        return 0 if found is None else found.count
+
+    return [sizes[i] for i in sorted(sorted(range(len(sizes)), key=calls, reverse=True)[:most])]
+
+
 class PeerResult(msgspec.Struct, frozen=True):
     """The peer beside us, in turns.
 
-    ``ratio``: our time over its time. ``differences``: largest absolute difference of each output; ``agrees`` is false
-    where one exceeds the bundle's tolerance, so that the two do not the same work.
+    ``ours`` and ``peer``: all calls of these turns. ``ratio``: our time over its time, with the two medians that it is
+    made of. ``idle_threads``: how threads of both sides wait for work, for people. ``differences``: largest absolute
+    difference of each output; ``agrees`` is false where one exceeds the bundle's tolerance, so that the two do not the
+    same work.
     """
 
     name: str
     version: str
     threads: int | None
+    idle_threads: str
     ours: Summary
     peer: Summary
     ratio: Ratio
@@ -54,7 +70,8 @@ class CaseResult(msgspec.Struct, frozen=True):
     ``loop``: ``closed`` (``callers`` callers, each sends its next call when the one before ended) or ``open``
     (``rate_per_second`` calls begin in each second; ``latency`` then counts from when a call should have begun,
     ``service`` from when it did). ``parts``: medians of the parts of a call, measured apart after the timed calls,
-    with a clock between them. ``late_share``: share of open-loop calls that began more than a millisecond late.
+    with a clock between them; ``run`` is the whole of these calls. ``late_share``: share of open-loop calls that began
+    more than a millisecond late.
     """
 
     name: str
@@ -74,7 +91,11 @@ class CaseResult(msgspec.Struct, frozen=True):
 
 
 class BenchReport(msgspec.Struct, frozen=True):
-    """Everything. ``transfers`` and ``graphs`` say what a latency holds, for comparing with other tools."""
+    """Everything. ``transfers`` and ``graphs`` say what a latency holds, for comparing with other tools.
+
+    ``idle_threads``: how threads of the engine wait for work: ``spin`` (actively), ``sleep``, or ``its own way`` where
+    the engine's library decides.
+    """
 
     bundle: str
     engine: str
@@ -83,6 +104,7 @@ class BenchReport(msgspec.Struct, frozen=True):
     mode: str
     slots: int
     threads: int
+    idle_threads: Literal["spin", "sleep", "its own way"]
     transfers: str
     graphs: str
     load_s: float

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 FEWEST, AIM = 10, 40
 """Rounds at the least, and how many are aimed at: an interval from resampling few rounds is too narrow."""
+REST_S = 0.05
+"""Longer than idle threads of ONNX Runtime wait actively: after that they no longer take processors from the other."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,17 +33,18 @@ class Rounds:
     peer_s: np.ndarray
 
 
-def alternate(ours: Side, peer: Side, budget: Budget, clock: Clock) -> Rounds:
+def alternate(ours: Side, peer: Side, budget: Budget, clock: Clock, rest_s: float = 0.0) -> Rounds:
     """Time two sides in rounds: in each, all requests on one side and then on the other; who begins changes.
 
-    A side's first call of a round is made twice, and timed the second time: threads of the other side come to rest,
-    and caches are its own again. The first round is thrown away.
+    A side's first call of a round is made twice, and timed the second time: its threads are awake, and caches are its
+    own again. The first round is thrown away.
 
     Args:
         ours: a call, and its requests.
         peer: a call, and as many requests, the same ones as the peer takes them.
         budget: for each side alone.
         clock: read before and after each call.
+        rest_s: to wait before each side's turn, so that threads of the other side that wait actively come to rest.
     """
     found: tuple[list[list[float]], list[list[float]]] = ([], [])
     turns, spent_s, calls, round_ = 1, 0.0, 0, 0
@@ -49,6 +52,8 @@ def alternate(ours: Side, peer: Side, budget: Budget, clock: Clock) -> Rounds:
         first = round_ % 2
         for side in (first, 1 - first):
             call, requests = (ours, peer)[side]
+            if rest_s:
+                clock.wait_until_s(clock.now_s() + rest_s)
             call(requests[0])
             found[side].append(_timed(call, requests, turns, clock))
         took_s = sum(found[0][-1]) + sum(found[1][-1])

@@ -7,31 +7,34 @@ import time
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path  # noqa: TC003 (a field of a frozen value)
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from trtc.engines.host import this_host
 from trtc.tools.bench.clock import MonotonicClock
 from trtc.tools.bench.conditions import conditions_of, read_moment
-from trtc.tools.bench.limits import measure_limits, roof_of
+from trtc.tools.bench.limits import Ceiling, roof_of
 from trtc.tools.bench.measure import Measured, Plan, measure
 from trtc.tools.bench.memory import MOST_CALLS, Memory, new_bytes, status_bytes
-from trtc.tools.bench.node_work import work_of
+from trtc.tools.bench.node_work import Work, work_of
 from trtc.tools.bench.peers import open_peer
 from trtc.tools.bench.results import BenchReport
 from trtc.tools.bench.versus import Turns, versus
+from trtc.tools.bench.waiting import for_one_caller, spinning_of, waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from trtc.engines.manifest import Manifest
     from trtc.runtime import Session
     from trtc.runtime.trace import Trace
     from trtc.tools.bench.clock import Clock
+    from trtc.tools.bench.limits import Limits
     from trtc.tools.bench.workload import Workload
     from trtc.tools.output import Progress
 
+T = TypeVar("T")
 TRACED_CALLS = 5
 
 
@@ -100,20 +103,25 @@ def bench(
     before, resident = read_moment(), status_bytes("VmRSS")
     progress.stage("loading")
     begun_s = time.perf_counter()
-    with load(subject.bundle, **subject.load) as session:
+    with load(subject.bundle, **_loading(subject)) as session:
         load_s, loaded = time.perf_counter() - begun_s, status_bytes("VmRSS") - resident
         progress.stage("making requests")
         todo = workloads(session.manifest)
         _refuse_unserved(session, todo)
+        ceiling = Ceiling(clock) if wishes.roof else None
         measured = list(_measured(session, todo, wishes.plan, clock, progress))
         memory = _memory(session, todo, loaded)
-        if subject.peer:
-            measured = _beside(subject, session, list(zip(todo, measured, strict=True)), wishes, progress)
-        limits = None
-        if wishes.roof:
+        if ceiling is not None:
             progress.stage("measuring the limits of this machine")
-            limits = measure_limits(clock)
-            measured = [_under_roof(session, w, m, limits) for w, m in zip(todo, measured, strict=True)]
+            ceiling.settle()
+        if subject.peer:
+            pairs = list(zip(todo, measured, strict=True))
+            measured = list(_looking(_beside(subject, session, pairs, wishes, progress), ceiling))
+        if ceiling is not None:
+            progress.stage("measuring the limits of this machine once more")
+            works = list(_looking((_counted(session, workload) for workload in todo), ceiling))
+            ceiling.settle()
+            measured = [_under_roof(m, work, ceiling.limits) for m, work in zip(measured, works, strict=True)]
         trace = None
         if wishes.trace:
             progress.stage("tracing")
@@ -124,11 +132,29 @@ def bench(
         report = _report(session, load_s, wishes.plan)
     progress.done()
     conditions = conditions_of(before, read_moment())
+    if conditions.loaded:
+        measured = [_without_verdict(found) for found in measured]
     cases = tuple(found.case for found in measured)
     whole = msgspec.structs.replace(
-        report, cases=cases, memory=memory, conditions=conditions, limits=limits, notes=wishes.notes
+        report, cases=cases, memory=memory, conditions=conditions, limits=ceiling and ceiling.limits, notes=wishes.notes
     )
     return Benched(whole, tuple(measured), trace)
+
+
+def _loading(subject: Subject) -> dict[str, Any]:
+    """Say how to load: beside a peer calls come one at a time, and the bundle is opened for that."""
+    if not subject.peer:
+        return subject.load
+    return {"spinning": for_one_caller(subject.load.get("threads"), subject.load.get("slots")), **subject.load}
+
+
+def _without_verdict(found: Measured) -> Measured:
+    """Call nobody faster: other work ran."""
+    peer, replace = found.case.peer, msgspec.structs.replace
+    if peer is None:
+        return found
+    ratio = replace(peer.ratio, verdict="loaded")
+    return Measured(replace(found.case, peer=replace(peer, ratio=ratio)), found.samples)
 
 
 def _refuse_unserved(session: Session, todo: Sequence[Workload]) -> None:
@@ -170,33 +196,43 @@ def _memory(session: Session, todo: Sequence[Workload], loaded: int) -> Memory:
 
 def _beside(
     subject: Subject, session: Session, pairs: Sequence[tuple[Workload, Measured]], wishes: Wishes, progress: Progress
-) -> list[Measured]:
+) -> Iterator[Measured]:
     threads = session.explain().execution.threads
     progress.stage(f"opening {subject.peer}")
-    peer = open_peer(subject.peer, subject.model, session.manifest, threads)
+    spinning = spinning_of(session) is not False
+    peer = open_peer(subject.peer, subject.model, session.manifest, threads, spinning=spinning)
     try:
-        found = []
         for workload, one in pairs:
             progress.stage(f"{workload.name} in turns with {subject.peer}")
             result = versus(session, peer, workload, Turns(wishes.plan, MonotonicClock(), wishes.seed))
-            found.append(Measured(msgspec.structs.replace(one.case, peer=result), one.samples))
-        return found
+            yield Measured(msgspec.structs.replace(one.case, peer=result), one.samples)
     finally:
         peer.close()
 
 
-def _under_roof(session: Session, workload: Workload, found: Measured, limits: Any) -> Measured:
-    """Count the work of each request by one traced call; a mix counts by its mean."""
-    flop = moved = 0.0
+def _looking(found: Iterator[T], ceiling: Ceiling | None) -> Iterator[T]:
+    """Look at the limits of the machine after each step of a run, so that a moment of other work decides nothing."""
+    for one in found:
+        if ceiling is not None:
+            ceiling.look()
+        yield one
+
+
+def _counted(session: Session, workload: Workload) -> Work | None:
+    """Count the work of each request by one traced call; a mix counts by its mean. None where nothing is told."""
     with session.trace(whole_shapes=True) as trace:
         for feeds in workload.feeds:
             session.run(feeds)
     if not trace.nodes:
+        return None
+    whole, count = work_of(trace.nodes), len(workload.feeds)
+    return Work(round(whole.flop / count), round(whole.moved_bytes / count))
+
+
+def _under_roof(found: Measured, work: Work | None, limits: Limits) -> Measured:
+    if work is None:
         return found
-    work = work_of(trace.nodes)
-    flop, moved = work.flop / len(workload.feeds), work.moved_bytes / len(workload.feeds)
-    per_call = type(work)(round(flop), round(moved))
-    roof = roof_of(per_call, found.case.service.median_s, limits)
+    roof = roof_of(work, found.case.service.median_s, limits)
     return Measured(msgspec.structs.replace(found.case, roof=roof), found.samples)
 
 
@@ -213,6 +249,7 @@ def _report(session: Session, load_s: float, plan: Plan) -> Any:
         mode=execution.mode,
         slots=execution.slots,
         threads=execution.threads,
+        idle_threads=waiting(spinning_of(session)),
         transfers="copies of inputs into planned memory and of outputs out of it are in",
         graphs="none" if record.target in ("cpu", "null") else "as the engine was built",
         load_s=load_s,

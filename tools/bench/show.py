@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trtc.profiles import sizes_text
-from trtc.runtime.trace_events import PHASES
+from trtc.tools.bench.limits import share_text, unreached
+from trtc.tools.bench.parts import enqueue_line, parts_text
+from trtc.tools.bench.results import most_called
 from trtc.tools.durations import seconds_text
 from trtc.tools.output import counted, print_facts, print_line, print_note, print_table, print_text, size_text
 
@@ -24,14 +26,16 @@ def show_report(report: BenchReport) -> None:
     print_facts(_about(report))
     for text in generated_texts(report):
         print_note(text)
+    if len(report.cases) > 1:
+        print_line()
+        _show_overview(report)
     for case in report.cases:
         print_line()
         _show_case(report, case)
     print_line()
-    if len(report.cases) > 1:
-        _show_overview(report)
     _show_memory(report)
-    for text in (*report.notes, *report.conditions.warnings):
+    roofs = [case.roof for case in report.cases if case.roof]
+    for text in (*report.notes, *report.conditions.warnings, *unreached(roofs)):
         print_note(text)
 
 
@@ -48,8 +52,8 @@ def trtexec_block(report: BenchReport, case: CaseResult) -> list[str]:
         f"Throughput: {case.per_second:.6g} qps",
         f"Latency: {_milliseconds(case.latency)}",
     ]
-    if "enqueue" in case.parts:
-        lines.append(f"Enqueue Time: median = {case.parts['enqueue'] * 1e3:.6g} ms")
+    if line := enqueue_line(case):
+        lines.append(line)
     lines.append(f"GPU Compute Time: none, engine {report.engine} runs on target {report.target}"
                  if report.target in ("cpu", "null") else "GPU Compute Time: not told by this engine")  # fmt: skip
     lines.append(f"Total Host Walltime: {case.elapsed_s:.6g} s")
@@ -59,6 +63,7 @@ def trtexec_block(report: BenchReport, case: CaseResult) -> list[str]:
 
 def _about(report: BenchReport) -> list[tuple[str, str]]:
     sizes = "exact sizes" if report.mode == "exact" else "padded to the bucket"
+    workers = f"{counted(report.slots, 'slot')}, {counted(report.threads, 'thread')} a call"
     warm_up = f"after {report.warm_up_s * 1e3:g} ms of warm-up"
     budget = f"{warm_up}, at least {counted(report.iterations, 'call')} and {report.duration_s:g} s"
     return [
@@ -66,7 +71,7 @@ def _about(report: BenchReport) -> list[tuple[str, str]]:
             "bundle",
             f"{report.bundle}, engine {report.engine} ({report.backend}), loaded in {seconds_text(report.load_s)}",
         ),
-        ("runs", f"{sizes}, {counted(report.slots, 'slot')}, {counted(report.threads, 'thread')} a call"),
+        ("runs", f"{sizes}, {workers}; idle threads: {report.idle_threads}"),
         ("host", ", ".join(report.host.values())),
         ("with", ", ".join(f"{name} {number}" for name, number in report.versions.items())),
         ("measured", f"{budget} each"),
@@ -85,8 +90,7 @@ def _show_case(report: BenchReport, case: CaseResult) -> None:
         print_line(f"  {waited_text(case)}")
         if text := rate_text(case):
             print_line(f"  {text}")
-    parts = [f"{name} {seconds_text(case.parts[name])}" for name in PHASES if name in case.parts]
-    print_line(f"  parts of a call: {', '.join(parts)}")
+    print_text(f"  {parts_text(case)}")
     _show_sizes(case)
     if case.peer is not None:
         _show_peer(case.peer)
@@ -94,9 +98,9 @@ def _show_case(report: BenchReport, case: CaseResult) -> None:
         roof = case.roof
         print_line(
             f"  {roof.flop / 1e6:.6g} MFLOP and {size_text(roof.moved_bytes)} moved: "
-            f"{roof.flop_per_s / 1e9:.4g} GFLOP/s ({roof.flop_share:.1%} of this machine), "
-            f"{roof.bytes_per_s / 1e9:.4g} GB/s ({roof.bytes_share:.1%}); bound by {roof.bound}, "
-            f"{roof.roof_share:.1%} of what it allows"
+            f"{roof.flop_per_s / 1e9:.4g} GFLOP/s ({share_text(roof.flop_share)} of this machine), "
+            f"{roof.bytes_per_s / 1e9:.4g} GB/s ({share_text(roof.bytes_share)}); bound by {roof.bound}, "
+            f"{share_text(roof.roof_share)} of what it allows"
         )
 
 
@@ -137,28 +141,43 @@ def _show_sizes(case: CaseResult) -> None:
             s.latency.count if s.latency is not None else 0,
             seconds_text(s.latency.median_s) if s.latency is not None else "-",
         )
-        for s in case.sizes[:SIZES_SHOWN]
+        for s in most_called(case.sizes, SIZES_SHOWN)
     ]
     print_table("", ("sizes", "profile", "run at", "padding", "first call", "calls", "median"), rows)
     if len(case.sizes) > SIZES_SHOWN:
-        print_line(f"  and {len(case.sizes) - SIZES_SHOWN} more sizes (--json has all)")
+        print_line(f"  and {len(case.sizes) - SIZES_SHOWN} more sizes with fewer calls (--json has all)")
 
 
 def _show_peer(found: PeerResult) -> None:
-    print_text(
-        f"  {found.name} {found.version}: median {seconds_text(found.peer.median_s)}, ours in turns with it "
-        f"{seconds_text(found.ours.median_s)}; {ratio_text(found.ratio)}"
-    )
-    if not found.agrees:
+    ours, peer = compared_texts(found)
+    print_text(f"  in turns with {found.name} {found.version}: ours {ours}, the peer {peer}; {ratio_text(found.ratio)}")
+    print_line(f"  idle threads: {found.idle_threads}")
+    if found.agrees:
+        print_line("  the answers agree within the bundle's tolerance")
+    else:
         worst = ", ".join(f"{name} by {value:.3g}" for name, value in found.differences.items())
         print_note(f"the answers differ beyond the bundle's tolerance ({worst}): this is not the same work")
+
+
+def compared_texts(found: PeerResult) -> tuple[str, str]:
+    """Write the two medians that the ratio is made of, with enough digits to divide them."""
+    return _fine(found.ratio.ours_s), _fine(found.ratio.peer_s)
+
+
+def _fine(seconds: float) -> str:
+    return f"{seconds * 1e6:.4g} us" if seconds < 1e-3 else f"{seconds * 1e3:.4g} ms"  # noqa: PLR2004 (a millisecond)
+
+
+def verdict_text(ratio: Ratio) -> str:
+    """Say who is faster, or why nobody is called so."""
+    others = {"noise": "within noise", "loaded": "no verdict, the machine was loaded"}
+    return others.get(ratio.verdict, ratio.verdict)
 
 
 def ratio_text(ratio: Ratio) -> str:
     """Say who is faster, and how sure that is."""
     how = f"at {ratio.confidence:.0%}, {ratio.rounds} rounds"
-    bounds = f"{ratio.ratio:.3f} of its time ({ratio.low:.3f}..{ratio.high:.3f} {how})"
-    return f"{bounds}: within noise" if ratio.verdict == "noise" else f"{bounds}: {ratio.verdict}"
+    return f"{ratio.ratio:.3f} of its time ({ratio.low:.3f}..{ratio.high:.3f} {how}): {verdict_text(ratio)}"
 
 
 def _show_overview(report: BenchReport) -> None:
@@ -175,7 +194,7 @@ def _show_overview(report: BenchReport) -> None:
         if any(c.peer for c in report.cases):
             row.append(f"{case.peer.ratio.ratio:.3f}" if case.peer else "-")
         if any(c.roof for c in report.cases):
-            row += [f"{case.roof.flop_per_s / 1e9:.4g}", f"{case.roof.roof_share:.1%}"] if case.roof else ["-", "-"]
+            row += [f"{case.roof.flop_per_s / 1e9:.4g}", share_text(case.roof.roof_share)] if case.roof else ["-", "-"]
         rows.append(tuple(row))
     columns = ["case", "median", *report.cases[0].latency.percentiles_s, "spread", "per second"]
     columns += ["ratio"] if any(c.peer for c in report.cases) else []

@@ -30,7 +30,7 @@ class Mix:
 
     Attributes:
         name: for people.
-        sizes: the distinct sizes.
+        sizes: the distinct sizes; in a mix from small to large, the first symbol first.
         order: indices into ``sizes``, in the order in which requests are sent.
     """
 
@@ -109,6 +109,7 @@ def replayed(name: str, traffic: Sequence[tuple[Sizes, float]], rng: np.random.G
 
 
 def _mixed(name: str, drawn: Sequence[Sizes]) -> Mix:
-    distinct: dict[tuple[tuple[str, int], ...], int] = {}
-    order = tuple(distinct.setdefault(tuple(sizes.items()), len(distinct)) for sizes in drawn)
-    return Mix(name, tuple(dict(key) for key in distinct), order)
+    """Tell distinct sizes apart; all requests have the same symbols, in the same order."""
+    distinct = sorted({tuple(sizes.items()) for sizes in drawn})
+    index = {key: i for i, key in enumerate(distinct)}
+    return Mix(name, tuple(dict(key) for key in distinct), tuple(index[tuple(sizes.items())] for sizes in drawn))

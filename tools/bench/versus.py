@@ -10,8 +10,9 @@ import numpy as np
 from trtc.tools.bench.peers import called
 from trtc.tools.bench.ratio import ratio_of
 from trtc.tools.bench.results import PeerResult
-from trtc.tools.bench.rounds import alternate
+from trtc.tools.bench.rounds import REST_S, alternate
 from trtc.tools.bench.summary import summarise
+from trtc.tools.bench.waiting import both_waiting, spinning_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,17 +50,19 @@ def versus(session: Session, peer: Peer, workload: Workload, turns: Turns) -> Pe
         agrees = agrees and found[1]
         for name, value in found[0].items():
             differences[name] = max(differences.get(name, 0.0), value)
-    turn = workload.order[:MAX_TURN]
+    turn, spinning = workload.order[:MAX_TURN], spinning_of(session)
     rounds = alternate(
         (session.run, [workload.feeds[i] for i in turn]),
         (peer.run, [theirs[i] for i in turn]),
         turns.plan.budget,
         turns.clock,
+        0.0 if spinning is peer.spinning is False else REST_S,
     )
     return PeerResult(
         name=peer.name,
         version=peer.version,
         threads=peer.threads,
+        idle_threads=both_waiting(spinning, peer.spinning),
         ours=summarise(rounds.ours_s.ravel(), turns.plan.percentiles),
         peer=summarise(rounds.peer_s.ravel(), turns.plan.percentiles),
         ratio=ratio_of(rounds, turns.seed),

@@ -8,10 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trtc.profiles import Ladder, Profile, Range, TrtcError, UsageError
+from trtc.tools.bench.results import SizeResult, most_called
 from trtc.tools.bench.sizes import grid_of, random_mix, replayed
+from trtc.tools.bench.summary import summarise
 from trtc.tools.bench.words import kept_words
 
 SYMBOLS = ("batch", "seq")
+
+
+def test_where_not_all_sizes_are_shown_those_with_most_calls_are_in_their_order():
+    def size(seq, calls):
+        return SizeResult({"seq": seq}, None, {"seq": seq}, 0.0, 1.0, summarise([1.0] * calls) if calls else None)
+
+    sizes = [size(1, 5), size(2, 0), size(3, 9), size(4, 1), size(5, 7)]
+    assert [s.sizes["seq"] for s in most_called(sizes, 3)] == [1, 3, 5]
+    assert most_called(sizes, 9) == sizes
 
 
 def ladder(*tops):

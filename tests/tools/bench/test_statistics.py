@@ -98,6 +98,28 @@ def test_rounds_take_turns_and_who_begins_changes(clock):
     assert ratio_of(found).ratio == pytest.approx(0.5)
 
 
+def test_a_ratio_is_that_of_the_two_medians_that_stand_beside_it():
+    """A round counts by its median call, and a side by the median of its rounds: not by the median of all calls."""
+    ours = np.array([[1.0, 2.0, 9.0], [3.0, 4.0, 5.0], [1.0, 1.0, 8.0]])
+    peer = np.array([[4.0, 4.0, 4.0], [5.0, 5.0, 1.0], [6.0, 7.0, 6.0]])
+    found = ratio_of(Rounds(ours, peer))
+    assert (found.ours_s, found.peer_s, found.ratio) == (2.0, 5.0, 2.0 / 5.0)
+    assert np.median(ours) == 3.0
+
+
+def test_a_rest_before_each_turn_is_in_no_figure(clock):
+    begun = []
+
+    def call(_):
+        begun.append(clock.s)
+        clock.s += 0.001
+
+    found = alternate((call, [0]), (call, [0]), Budget(10, 0), clock, 0.05)
+    np.testing.assert_allclose(np.concatenate([found.ours_s, found.peer_s]), 0.001)
+    # Two calls a turn, one right after the other; turns are 50 ms apart.
+    np.testing.assert_allclose(np.diff(begun)[:5], [0.001, 0.051, 0.001, 0.051, 0.001], atol=1e-9)
+
+
 def test_rounds_fill_the_time_of_the_budget(clock):
     def call(_):
         clock.s += 0.001

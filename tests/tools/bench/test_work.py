@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from trtc.engines.profile import NodeRun, TensorShape
+from trtc.tools.bench import limits as limits_file
 from trtc.tools.bench.conditions import Moment, conditions_of, read_moment
 from trtc.tools.bench.lifetimes import last_call, lived
-from trtc.tools.bench.limits import Limits, roof_of
+from trtc.tools.bench.limits import Ceiling, Limits, roof_of, share_text, unreached
 from trtc.tools.bench.node_work import Work, node_flop, work_of
 from trtc.tools.bench.trace_summary import nodes_by_time
 
@@ -50,6 +51,53 @@ def test_a_call_is_bound_by_the_limit_that_its_intensity_meets_first():
     assert (low.bound, low.roof_flop_per_s, low.roof_share) == ("memory", 50.0, 1.0)
     assert (high.bound, high.roof_flop_per_s, high.roof_share) == ("arithmetic", 100.0, 0.5)
     assert (high.flop_share, high.bytes_share) == (0.5, 0.125)
+
+
+def test_a_share_clearly_above_a_limit_is_none_and_the_reason_is_said():
+    """Beyond 10 % the limit was not reached when it was measured; bytes may be served by caches."""
+    limits = Limits(flop_per_s=100.0, bytes_per_s=10.0)
+    fast, cached, near = (roof_of(Work(flop, moved), 1.0, limits) for flop, moved in ((415, 10), (60, 50), (109, 10)))
+    assert (fast.flop_share, fast.roof_share, fast.bytes_share) == (None, None, 1.0)
+    assert (cached.flop_share, cached.bytes_share, cached.roof_share) == (0.6, None, None)
+    assert (near.flop_share, near.roof_share) == (1.09, 1.09)
+    assert [share_text(share) for share in (None, 0.415)] == ["-", "41.5%"]
+    assert unreached([near]) == []
+    (arithmetic,), (memory,) = unreached([near, fast]), unreached([cached])
+    assert "the limit was not reached when it was measured" in arithmetic
+    assert "caches served" in memory
+
+
+@pytest.fixture
+def trials(monkeypatch):
+    """What trials find, one after the other; the last one again and again."""
+    found = []
+    monkeypatch.setattr(limits_file, "_trial", lambda _: Limits(*([found.pop(0) if len(found) > 1 else found[0]] * 2)))
+    return found
+
+
+def test_limits_are_the_best_of_trials_that_go_on_until_several_find_no_more(trials, clock):
+    trials[:] = [60.0, 50.0, 40.0, 90.0, 30.0, 252.0, 100.0]
+    ceiling = Ceiling(clock)
+    ceiling.settle()
+    assert ceiling.limits == Limits(252.0, 252.0)
+    assert trials == [100.0]
+
+
+def test_a_later_trial_that_finds_more_counts_and_one_that_finds_less_does_not(trials, clock):
+    trials[:] = [60.0]
+    ceiling = Ceiling(clock)
+    ceiling.settle()
+    trials[:] = [252.0]
+    assert ceiling.look()
+    trials[:] = [20.0]
+    assert not ceiling.look()
+    assert ceiling.limits == Limits(252.0, 252.0)
+
+
+def test_trials_that_always_find_more_end(trials, clock):
+    trials[:] = [2.0**i for i in range(100)]
+    Ceiling(clock).settle()
+    assert len(trials) == 100 - limits_file.MOST
 
 
 def test_a_tensor_lives_from_its_node_to_its_last_reader():

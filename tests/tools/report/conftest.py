@@ -23,6 +23,8 @@ document.getElementById('page').onload = event => {{
   document.getElementById('found').textContent = JSON.stringify({{
     width: root.scrollWidth,
     loaded: view.performance.getEntriesByType('resource').map(entry => entry.name),
+    heads: [...root.querySelectorAll('thead tr')].map(row => row.getBoundingClientRect().height),
+    behind: [...root.querySelectorAll('figure')].map(figure => view.getComputedStyle(figure).backgroundImage),
     texts: [...root.querySelectorAll('svg text')].map(text => text.getBoundingClientRect().height),
   }});
 }};

@@ -12,6 +12,8 @@ from trtc.tools.report.page import Section, figure, note, page, preformatted, ta
 
 PHONE = 390
 SMALLEST_POINTS = 6
+TWO_LINES = 45
+"""Pixels of a row whose names take two lines."""
 VERBS = ("inspect", "bench", "plan")
 MOST_SHEETS = {"inspect": 4, "bench": 7, "plan": 4}
 """Of paper: the three pages of a small bundle; tables whose cells break into letters take many more."""
@@ -68,6 +70,15 @@ def test_a_page_fits_a_phone_loads_nothing_and_can_be_read(browser, pages, verb)
     assert [name for name in found["loaded"] if not name.startswith("data:")] == []
     assert found["texts"], "letters of pictures are letters"
     assert min(found["texts"]) >= 8, "pixels: smaller letters of pictures cannot be read"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_on_a_phone_no_picture_is_shaded_and_names_of_columns_stay_on_a_line(browser, pages, verb):
+    """A name that wraps where it cannot be seen leaves a gap above those that can."""
+    found = browser.measured(pages[verb], PHONE)
+    assert set(found["behind"]) == {"none"}
+    assert found["heads"]
+    assert max(found["heads"]) < TWO_LINES
 
 
 def test_long_names_neither_widen_a_page_nor_escape_the_look(browser, tmp_path):

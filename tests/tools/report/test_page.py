@@ -103,8 +103,11 @@ def test_the_page_of_a_benchmark_shows_its_figures(pages):
     assert text.index(">Overview</h2>") < text.index(">Sizes and padding waste</h2>") < text.index(">Conditions</h2>")
     for told in (
         "batch=3, seq=12: 5 calls",
+        "In turns with onnxruntime: medians",
         "time over the peer",
+        '<td class="short">agree</td>',
         "The peer is onnxruntime",
+        "Idle threads: both sides spin.",
         "Closed loop, 1 caller.",
         "Input &#x27;attention_mask&#x27; was generated: ",
     ):
