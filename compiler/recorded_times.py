@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import TYPE_CHECKING, Any
 
 from trtc.engines.manifest import RecordedCalls
@@ -14,6 +13,9 @@ if TYPE_CHECKING:
 
 MOST_SHAPES = 64
 """Shapes that are kept: those with the most calls. A bundle is read each time it is loaded."""
+
+_MOST = 1e12
+"""A line that says more calls, or more seconds, says nothing: sums stay numbers that a manifest holds."""
 
 
 def recorded_times(records: Iterable[Path], file_sha256: str) -> tuple[RecordedCalls, ...]:
@@ -30,7 +32,7 @@ def recorded_times(records: Iterable[Path], file_sha256: str) -> tuple[RecordedC
             count, seconds = int(entry.get("timed", entry["count"])), float(entry["seconds"])
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
             continue
-        if count > 0 and seconds > 0 and math.isfinite(seconds):
+        if 0 < count <= _MOST and 0 < seconds <= _MOST:
             _, calls, taken_s = sums.get(key := repr(sorted(shapes.items())), (shapes, 0, 0.0))
             sums[key] = shapes, calls + count, taken_s + seconds
     most = sorted(sums.values(), key=lambda item: -item[1])[:MOST_SHAPES]

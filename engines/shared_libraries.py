@@ -126,10 +126,12 @@ def searched(environ: Mapping[str, str], unpacked: str | None = None) -> str:
 
 def _opened(name: str, module: str, version: str, environ: Mapping[str, str]) -> ctypes.CDLL:
     """Open one library: from the first folder that was named and holds it, else by the loader's own search."""
-    path = next((str((folder / name).absolute()) for folder in folders(environ) if (folder / name).is_file()), name)
+    # `os.path` takes a name that is too long, or a folder that may not be read, for one that does not hold it.
+    named = [str((folder / name).absolute()) for folder in folders(environ)]
+    path = next(filter(os.path.isfile, named), name)
     try:
         return ctypes.CDLL(path)
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:  # the latter: the loader's words name a path that is no UTF-8
         said = str(error.__cause__ or error)  # PyInstaller words it anew, and keeps the loader's words as the cause
         if not said.startswith(f"{name}: cannot open shared object file: No such file"):
             raise HostError(f"{path}, which {module} needs, cannot be opened: {said}") from error
@@ -144,7 +146,8 @@ def _number(library: ctypes.CDLL, part: str) -> int:
     try:
         return int(library[f"getInferLib{part}Version"]())
     except AttributeError as error:
-        raise HostError(f"{_origin(library)} does not say its version; it is no TensorRT library") from error
+        name = library._name  # noqa: SLF001 (as it was opened; nothing else tells)
+        raise HostError(f"{name} does not say its version; it is no TensorRT library") from error
 
 
 class _Info(ctypes.Structure):

@@ -18,7 +18,7 @@ from trtc.engines.profile import open_profiler
 from trtc.profiles import UsageError
 from trtc.runtime.core import Core
 from trtc.runtime.routes import RouteMaker
-from trtc.runtime.trace_calls import Notes, TracedBorrow, traced_run
+from trtc.runtime.trace_calls import Notes, TracedBorrow, run_while_traced
 from trtc.runtime.trace_events import Traced, chrome_trace
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Trace:
                 core = self._core = Core(
                     loaded.manifest, maker, loaded.arena, loaded.execution.slots, self._profiler.engine.traits
                 )
-            run = partial(traced_run, self._notes, core)
+            run = partial(run_while_traced, self._notes, core, self._session.parts[1])
             self._session.swap_calls(run, partial(_lend, self._notes, core))
         except BaseException:
             self._end()
@@ -113,7 +113,7 @@ class Trace:
     def _end(self) -> None:
         self._session.swap_calls()
         if self._core is not None:
-            self._core.drain("the trace ended while this call waited for a slot; call again")
+            self._core.drain("the trace ended while this call waited for a slot")
             self._core = None
         if self._profiler is not None:
             self.nodes = self._profiler.finish()
@@ -124,8 +124,7 @@ class Trace:
 
 def _lend(notes: Notes, traced: Core, core: Core, *given: Any) -> Borrow:
     """Make a borrow that is noted; it runs in ``traced``, not in the session's own slots."""
-    del core
-    return TracedBorrow(traced, *given).noted_in(notes)
+    return TracedBorrow(traced, *given).noted_in(notes, core)
 
 
 def _open_profiler(loaded: Loaded, whole_shapes: bool) -> Profiler | None:  # noqa: FBT001 (used once)

@@ -9,7 +9,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from trtc.runtime.borrow import Borrow, BorrowedOutputs
-from trtc.runtime.errors import LeaseError
+from trtc.runtime.errors import LeaseError, SessionClosedError
 from trtc.runtime.slots import SlotState
 from trtc.runtime.trace_events import BORROW, ENQUEUE, EXECUTE, PHASES, RUN, WAIT, Count, Held, Span
 from trtc.runtime.transfer import copy_outputs, forget_objects, write_inputs
@@ -65,6 +65,16 @@ class Timed:
         self.moments.append(perf_counter_ns())
 
 
+def run_while_traced(notes: Notes, traced: Core, own: Core, *given: Any) -> dict[str, np.ndarray]:
+    """Do what ``Core.run`` does in ``traced``, and note it; in the session's own slots where the trace is just over."""
+    try:
+        return traced_run(notes, traced, *given)
+    except SessionClosedError:  # before anything ran
+        if traced is own:
+            raise
+        return own.run(*given)
+
+
 def traced_run(  # noqa: PLR0913, PLR0917 (those of ``Core.run``, and where to note)
     notes: Notes,
     core: Core,
@@ -97,11 +107,11 @@ def traced_run(  # noqa: PLR0913, PLR0917 (those of ``Core.run``, and where to n
 class TracedBorrow(Borrow):
     """A borrow that is noted: the call, and how long its views were held."""
 
-    __slots__ = ("_entered_ns", "_notes")
+    __slots__ = ("_entered_ns", "_notes", "_own")
 
-    def noted_in(self, notes: Notes) -> TracedBorrow:
-        """Say where to note it."""
-        self._notes = notes
+    def noted_in(self, notes: Notes, own: Core) -> TracedBorrow:
+        """Say where to note it, and whose slots to use, without a note, where the trace is over when it is entered."""
+        self._notes, self._own = notes, own
         return self
 
     def __enter__(self) -> BorrowedOutputs:
@@ -110,7 +120,13 @@ class TracedBorrow(Borrow):
         core, timed = self._core, Timed([perf_counter_ns()])
         values, sizes = core.check(self._feeds)
         timed.next()
-        slot = core.take(self._timeout_s)
+        try:
+            slot = core.take(self._timeout_s)
+        except SessionClosedError:
+            if core is self._own:
+                raise
+            self._core, self._entered_ns = self._own, 0
+            return super().__enter__()
         timed.next()
         try:
             route, late = _perform(core, slot, (values, sizes), timed, None)
@@ -129,7 +145,7 @@ class TracedBorrow(Borrow):
         return views
 
     def __exit__(self, *given: object) -> None:
-        if self._slot is not None:
+        if self._slot is not None and self._entered_ns:
             self._notes.held.append(Held(self._entered_ns, perf_counter_ns()))
         super().__exit__(*given)
 

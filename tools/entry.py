@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
 
 from trtc.tools.stopping import INTERRUPTED, INTERRUPTED_TEXT, Stops
 
@@ -28,11 +29,14 @@ def main() -> None:
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored, as under nohup
         signal.signal(signal.SIGINT, leave)
+    if sys.stderr is None:  # closed: what is said goes nowhere, and no file that is opened takes its place
+        sys.stderr = open(os.devnull, "w", errors="backslashreplace")  # noqa: PTH123, SIM115 (open until the end)
     try:
         line = _plain_line(sys.argv[1:])
         if line is not None:
             code = _run_program(line)
-            sys.stderr.flush()
+            with suppress(OSError):
+                sys.stderr.flush()
             os._exit(code)  # nothing is left to be done, and taking the interpreter down takes 3 ms
         from trtc.tools.cli import main as run
 

@@ -55,8 +55,13 @@ def read_line(words: list[str]) -> Line | None:
             said[_TEXTS[name]] = value
         elif name in _LISTS:
             said[_LISTS[name]] = (*said.get(_LISTS[name], ()), value)
-        elif name == _SAMPLES and value.isascii() and value.isdigit() and int(value) <= MAX_SAMPLES:
+        elif name == _SAMPLES and _is_number(value):
             said["samples"] = int(value)
         else:
             return None
     return None
+
+
+def _is_number(text: str) -> bool:
+    """Tell whether a text is a number of samples; Python reads no number of thousands of digits."""
+    return text.isascii() and text.isdigit() and len(text) <= len(str(MAX_SAMPLES)) and int(text) <= MAX_SAMPLES

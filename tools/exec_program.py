@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 
 from trtc.profiles.recorded import DEFAULT_SAMPLES, EXEC_VARIABLE
 from trtc.tools.exec_bundles import given_bundles, identity
@@ -68,7 +69,8 @@ def run_program(line: Line) -> int:
     before = _before(line, known)
     fields = {"exit_code": code, "wall_s": wall_s, **summary_fields(found, list(map(identity, known)), before)}
     if not line.quiet:
-        show_summary(fields)
+        with suppress(OSError):  # the program has run: its exit code counts
+            show_summary(fields)
     if summary is not None:
         try:
             with open(summary, "w") as file:
@@ -113,6 +115,8 @@ def _unwritable(record: str) -> str:
     """Say why a record cannot be written; empty where it can."""
     if os.path.isdir(record):
         return "a folder; give the path of a file"
+    if os.path.exists(record) and not os.path.isfile(record):  # opening a pipe waits for its reader
+        return "no regular file; give the path of a file"
     try:
         with open(record, "ab"):
             return ""
@@ -149,9 +153,32 @@ def _run(command: tuple[str, ...], environment: dict[str, str]) -> int:
     """Run a command to its end; signals reach it, and its exit code is what shells would say."""
     passed = [getattr(signal, name) for name in _PASSED_ON if hasattr(signal, name)]
     before: dict[Any, Any] = {}
+    # What comes while the program starts waits until it can be passed on: else it would end this command alone.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, *passed])
+    try:
+        program = _start(command, environment, mask)
+        if signal.SIGINT in signal.sigpending():
+            _pass_on(program, signal.SIGINT)  # it may have come before the program was there
+        # Later, a terminal sends SIGINT to the program as well, which decides what it means.
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in passed:
+            before[number] = signal.signal(number, lambda given, _frame: _pass_on(program, given))
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        _, status = os.waitpid(program, 0)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else _SIGNALLED - code
+
+
+def _start(command: tuple[str, ...], environment: dict[str, str], mask: set[int | signal.Signals]) -> int:
+    """Start a program with this mask of signals; return its process id."""
     try:
         # The program gets back what Python ignores; `subprocess` does the same, and takes its time to import.
-        program = os.posix_spawnp(command[0], command, environment, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ])
+        defaults = [signal.SIGPIPE, signal.SIGXFSZ]
+        return os.posix_spawnp(command[0], command, environment, setsigmask=mask, setsigdef=defaults)
     except (FileNotFoundError, NotADirectoryError) as error:
         from trtc.profiles import UsageError
 
@@ -160,18 +187,6 @@ def _run(command: tuple[str, ...], environment: dict[str, str]) -> int:
         from trtc.profiles import HostError
 
         raise HostError(f"{command[0]}: cannot be started: {error.strerror}; check the file and its rights") from error
-    try:
-        # A terminal sends SIGINT to the program as well, which decides what it means.
-        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        for number in passed:
-            before[number] = signal.signal(number, lambda given, _frame: _pass_on(program, given))
-
-        _, status = os.waitpid(program, 0)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else _SIGNALLED - code
 
 
 def _pass_on(program: int, number: int) -> None:
@@ -197,4 +212,5 @@ def _before(line: Line, known: Sequence[GivenBundle]) -> Before:
 def _warn(text: str) -> None:
     from trtc.tools.printable import printable
 
-    sys.stderr.write(f"trtc: warning: {printable(text)}\n")
+    with suppress(OSError):  # nobody can be told; the program runs all the same
+        sys.stderr.write(f"trtc: warning: {printable(text)}\n")

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     Before = Mapping[str, Mapping[str, float]]
     """Mean seconds of a call before, by the digest of its model and the shapes of its inputs."""
 
+_MOST = 1e18
+"""A larger count, or number of seconds, is none."""
+
 
 def read_report(path: str) -> list[dict[str, Any]]:
     """Read the entries that the program's processes wrote; a line that one was killed at is left out."""
@@ -43,15 +46,12 @@ def before_of(entries: Iterable[Mapping[str, Any]]) -> Before:
     sums: dict[str, dict[str, tuple[float, float]]] = {}
     for entry in entries:
         if isinstance(entry.get("model"), str) and "inputs" in entry:
-            shapes = sums.setdefault(entry["model"], {})
-            calls, taken_s = shapes.get(key := _key(entry["inputs"]), (0.0, 0.0))
-            timed = _number(entry, "timed" if "timed" in entry else "count")
-            shapes[key] = calls + timed, taken_s + _number(entry, "seconds")
-    means = {
-        model: {key: taken_s / calls for key, (calls, taken_s) in shapes.items() if calls}
-        for model, shapes in sums.items()
-    }
-    return {model: shapes for model, shapes in means.items() if shapes}
+            timed, seconds = _number(entry, "timed" if "timed" in entry else "count"), _number(entry, "seconds")
+            if timed and seconds:
+                shapes = sums.setdefault(entry["model"], {})
+                calls, taken_s = shapes.get(key := _key(entry["inputs"]), (0.0, 0.0))
+                shapes[key] = calls + timed, taken_s + seconds
+    return {model: {key: taken_s / calls for key, (calls, taken_s) in shapes.items()} for model, shapes in sums.items()}
 
 
 def summary_fields(
@@ -181,8 +181,9 @@ def _key(inputs: Any) -> str:
 
 
 def _number(entry: Mapping[str, Any], key: str) -> float:
+    """Return a number that is one; 0 for anything else, since the record may be anybody's."""
     value = entry.get(key)
-    return float(value) if isinstance(value, int | float) else 0.0
+    return float(value) if isinstance(value, int | float) and 0 <= value <= _MOST else 0.0
 
 
 def _entries(path: str) -> Iterator[dict[str, Any]]:

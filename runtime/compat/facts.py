@@ -14,27 +14,37 @@ if TYPE_CHECKING:
     from trtc.engines.manifest import Manifest, ValueInfo
 
 
-class NodeArg(Value, frozen=True):
+class NodeArg(Value, frozen=True, eq=False):
     """An input or output: name, type such as ``tensor(float)``, and shape of numbers, names and None."""
 
     name: str
     type: str
-    shape: list[int | str | None]
+    dims: tuple[int | str | None, ...]
+
+    @property
+    def shape(self) -> list[int | str | None]:
+        """A list of the caller's own."""
+        return list(self.dims)
 
     def __str__(self) -> str:
         return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"
 
 
-class ModelMetadata(Value, frozen=True):
+class ModelMetadata(Value, frozen=True, eq=False):
     """The model's own words about itself."""
 
-    custom_metadata_map: dict[str, str] = msgspec.field(default_factory=dict)
+    properties: dict[str, str] = msgspec.field(default_factory=dict)
     description: str = ""
     domain: str = ""
     graph_description: str = ""
     graph_name: str = ""
     producer_name: str = ""
     version: int = 0
+
+    @property
+    def custom_metadata_map(self) -> dict[str, str]:
+        """What the model says by keys: a dict of the caller's own."""
+        return dict(self.properties)
 
 
 class Facts(Value, frozen=True):
@@ -60,7 +70,7 @@ def facts_of(manifest: Manifest) -> Facts | None:
     if original.info is not None:
         info = original.info
         meta = ModelMetadata(
-            custom_metadata_map=dict(manifest.metadata),
+            properties=dict(manifest.metadata),
             description=info.description,
             domain=info.domain,
             graph_description=info.graph_description,
@@ -72,4 +82,4 @@ def facts_of(manifest: Manifest) -> Facts | None:
 
 
 def _args(values: Sequence[ValueInfo]) -> list[NodeArg]:
-    return [NodeArg(value.name, value.type, list(value.shape)) for value in values]
+    return [NodeArg(value.name, value.type, tuple(value.shape)) for value in values]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from trtc.runtime.compat.desk import Desk
@@ -16,9 +17,14 @@ def install(collection: ModuleType) -> None:
     """Replace the class in the module that defines it, before any other module takes it from there.
 
     Args:
-        collection: ``onnxruntime.capi.onnxruntime_inference_collection``, just imported.
+        collection: ``onnxruntime.capi.onnxruntime_inference_collection``, just imported, or again.
     """
-    desk = Desk(settings_from_environment())
+    desk = _desk()
     if not desk.idle:
         module: Any = collection
         module.InferenceSession = session_class(collection, desk)
+
+
+@cache
+def _desk() -> Desk:
+    return Desk(settings_from_environment())

@@ -217,9 +217,10 @@ class Bridge(Real):  # type: ignore[misc]
         frame = sys._getframe(1)  # noqa: SLF001 (whoever asks: the method of the library, or the program)
         inside = frame.f_code.co_filename == self._trtc_collection.__file__
         asked = frame.f_code.co_name if inside else name
-        # A binding takes the session when it is made.
-        self._trtc_make("io_binding" if asked == "__init__" else asked, _ONLY_THERE)
-        return getattr(self, name)
+        if "_sess" not in self.__dict__:
+            # A binding takes the session when it is made.
+            self._trtc_make("io_binding" if asked == "__init__" else asked, _ONLY_THERE)
+        return super().__getattribute__(name)  # which does not come here again for what is not there either
 
     def __getstate__(self) -> Any:
         """Return what can be pickled, which ONNX Runtime then refuses as ever."""

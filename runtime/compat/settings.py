@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -45,7 +46,8 @@ class Settings(msgspec.Struct, frozen=True):
 def settings_from_environment() -> Settings:
     """Read what ``trtc exec`` wrote; nothing to do for programs that it did not start."""
     text = os.environ.get(EXEC_VARIABLE, "")
-    return msgspec.json.decode(text, type=Settings) if text else Settings()
+    # Paths that are no UTF-8 come as lone surrogates, which msgspec's own reader of JSON refuses.
+    return msgspec.convert(json.loads(text), Settings) if text else Settings()
 
 
 def settings_for(*bundles: str | os.PathLike[str]) -> Settings:

@@ -108,13 +108,29 @@ def test_a_file_that_is_no_library_is_one_error_that_names_it(tmp_path):
         open_shared("tensorrt_rtx", "99.0.0.1", {FOLDERS: str(tmp_path)})
 
 
+@pytest.mark.parametrize("folder", ["n" * 5000, "a loop", "taken"])
+def test_a_folder_that_cannot_hold_it_is_passed_over(tmp_path, folder):
+    (tmp_path / "taken" / "libtensorrt_rtx.so.99").mkdir(parents=True)
+    (tmp_path / "a loop").symlink_to("a loop")
+    with pytest.raises(HostError, match="is not on this machine; looked in"):
+        open_shared("tensorrt_rtx", "99.0.0.1", {FOLDERS: str(tmp_path / folder)})
+
+
+def test_a_folder_whose_name_is_no_utf8_is_a_folder(tmp_path):
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    folder.mkdir()
+    (folder / "libtensorrt_rtx.so.99").write_text("no library")
+    with pytest.raises(HostError, match="which tensorrt_rtx needs, cannot be opened"):
+        open_shared("tensorrt_rtx", "99.0.0.1", {FOLDERS: str(folder)})
+
+
 def test_a_library_of_somebody_else_is_refused(tmp_path):
     """A real shared library under the name of ours."""
     other = next((p for p in Path("/lib/x86_64-linux-gnu").glob("libz.so.1")), None)
     if other is None:
         pytest.skip("this system keeps zlib elsewhere")
     (tmp_path / "libtensorrt_rtx.so.99").write_bytes(other.read_bytes())
-    with pytest.raises(HostError, match="it is no TensorRT library"):
+    with pytest.raises(HostError, match=r"libtensorrt_rtx\.so\.99 does not say its version; it is no TensorRT library"):
         open_shared("tensorrt_rtx", "99.0.0.1", {FOLDERS: str(tmp_path)})
 
 

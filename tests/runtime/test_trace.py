@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from trtc.engines.profile import NodeRun
 from trtc.profiles import PadRule
-from trtc.runtime import CancelledError, CancelToken, RequestError, SessionClosedError, UsageError
+from trtc.runtime import CancelledError, CancelToken, RequestError, SessionClosedError, TrtcError, UsageError
 from trtc.runtime.errors import KeptViewWarning, LeaseError
 from trtc.runtime.trace_events import (
     BORROW,
@@ -444,3 +444,52 @@ def test_leases_may_overlap_as_they_like():
     found = [event for event in data["traceEvents"] if event["name"] == HELD]
     assert [event["ph"] for event in found] == ["b", "b", "b", "e", "e", "e"]
     assert len({event["id"] for event in found}) == 3
+
+
+@pytest.mark.parametrize("nodes", [False, True], ids=["own-slots", "copy-of-the-engine"])
+def test_calls_of_threads_that_meet_the_end_of_a_trace_are_answered(session, nodes):
+    ended, wrong = threading.Event(), []
+
+    def work(i: int) -> None:
+        x = np.full((1, 4), i, np.float32)
+        while not ended.is_set():
+            try:
+                wrong.extend(y for y in (session.run({"x": x})["y"],) if not (y == 2 * i).all())
+                with session.borrow({"x": x}) as views:
+                    wrong.extend(y for y in (views["y"].copy(),) if not (y == 2 * i).all())
+            except TrtcError as error:
+                wrong.append(error)
+                return
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in (1, 2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(4):
+            with session.trace(nodes=nodes):
+                session.run({"x": X})
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+    assert wrong == []
+
+
+def test_a_call_that_began_in_a_trace_and_found_it_over_is_answered(session):
+    with session.trace():
+        run = session._run  # a thread that is about to call this is put off here until the trace is over
+    assert np.array_equal(run({"x": X})["y"], 2 * X)
+    session.close()
+    with pytest.raises(SessionClosedError, match="is closed"):
+        run({"x": X})
+
+
+def test_a_borrow_that_is_made_in_a_trace_may_be_entered_after_it(session):
+    with session.trace():
+        borrow = session.borrow({"x": X})
+    with borrow as views:
+        assert np.array_equal(views["y"], 2 * X)
+    assert session.stats.lost_leases == 0
+    session.close()
+    with pytest.raises(SessionClosedError, match="is closed"), borrow:
+        pass

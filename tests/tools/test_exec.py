@@ -131,6 +131,24 @@ def test_a_name_that_a_program_imported_in_any_way_is_replaced(world):
     assert (done.returncode, done.stdout) == (0, "True InferenceSession\n")
 
 
+AGAIN = [
+    pytest.param("importlib.reload(ort)", id="package"),
+    pytest.param("importlib.reload(ort.capi.onnxruntime_inference_collection); importlib.reload(ort)", id="both"),
+    pytest.param(
+        "gone = [sys.modules.pop(n) for n in list(sys.modules) if n in OURS]; import onnxruntime as ort", id="new"
+    ),
+]
+
+
+@pytest.mark.parametrize("again", AGAIN)
+def test_a_library_that_is_imported_again_is_replaced_again(world, again):
+    code = "import importlib, onnxruntime.capi.onnxruntime_inference_collection\n"
+    code += 'OURS = ["onnxruntime", "onnxruntime.capi.onnxruntime_inference_collection"]\n'
+    done = world.exec("--bundle", world.bundle, "--", sys.executable, world.program(f"{code}{again}\n{RUN_ONCE}"))
+    assert (done.returncode, done.stdout) == (0, WANTED), done.stderr
+    assert (world.summary["processes"], world.only["calls"], world.only["through"]) == (1, 1, [])
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_children_of_multiprocessing_are_served_and_counted(world, method):
     code = f"""
@@ -301,6 +319,30 @@ def test_signals_reach_the_program(world):
         child.send_signal(signal.SIGTERM)
         child.communicate(timeout=60)
     assert child.returncode == 5
+
+
+SIGNALLED_AT_ONCE = """
+import os, sys
+from trtc.tools.exec_line import Line
+from trtc.tools.exec_program import run_program
+spawn = os.posix_spawnp
+def spawn_and_signal(*words, **options):
+    program = spawn(*words, **options)
+    os.kill(os.getpid(), int(sys.argv[1]))
+    return program
+os.posix_spawnp = spawn_and_signal
+sys.exit(run_program(Line(record="r.jsonl", quiet=True, command=("sleep", "60"))))
+"""
+"""Run a program, and send the command a signal in the moment in which the program has just been started."""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGINT"])
+def test_a_signal_that_comes_while_the_program_starts_reaches_it(tmp_path, name):
+    number = getattr(signal, name)
+    words = [sys.executable, "-c", SIGNALLED_AT_ONCE, str(int(number))]
+    done = subprocess.run(words, check=False, cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=50)
+    assert done.returncode == 128 + number
+    assert [path.name for path in tmp_path.iterdir()] == ["r.jsonl"]
 
 
 def entries(record: Path) -> list[dict[str, Any]]:
@@ -500,9 +542,10 @@ def test_a_summary_that_cannot_be_written_is_said_before_the_program_runs(world)
     assert done.stderr.count("warning") == 1
 
 
-@pytest.mark.parametrize("place", ["a folder", "no folder"])
+@pytest.mark.parametrize("place", [".", "missing/r.jsonl", "pipe", os.devnull])
 def test_a_record_that_cannot_be_written_is_one_warning_and_the_program_runs(world, place):
-    record = world.folder if place == "a folder" else world.folder / "missing" / "r.jsonl"
+    os.mkfifo(world.folder / "pipe")
+    record = world.folder / place
     done = world.exec("--record", record, "--", sys.executable, world.program(RUN_ONCE))
     assert (done.returncode, done.stdout) == (0, WANTED)
     assert done.stderr.count("warning") == 1
@@ -522,3 +565,16 @@ def test_wrong_use_is_said_in_one_line(world, args, message):
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("where", ["2>&-", "2>/dev/full", "2> >(true)"])
+def test_the_exit_code_is_the_programs_where_nothing_can_be_said(world, where):
+    line = f"'{TRTC}' exec --record missing/r.jsonl --bundle '{world.bundle}' -- sh -c 'sleep 0.1; exit 7' {where}"
+    assert subprocess.run(["bash", "-c", line], check=False, cwd=world.folder, timeout=120).returncode == 7
+
+
+def test_names_that_are_no_utf8_are_names(world):
+    record = Path(os.fsdecode(os.fsencode(world.folder) + b"/r\xff.jsonl"))
+    done = world.exec("--record", record, "--", sys.executable, world.program(RUN_ONCE))
+    assert (done.returncode, done.stdout, world.summary["notes"]) == (0, WANTED, [])
+    assert [entry["inputs"] for entry in entries(record) if "inputs" in entry] == [{"x": [2, 3]}]

@@ -16,6 +16,7 @@ from trtc.tools.exec_line import Line, read_line
 WORDS = (
     *("--record", "--record=r.jsonl", "--record-before", "--summary", "--summary=", "--bundle", "--bundle=m.trtc"),
     *("--bundles", "--bundles=a=b", "--samples", "--samples=3", "--samples=-1", "--samples=9999", "--samples=x", "7"),
+    *("--samples=00003", "--samples=" + "9" * 5000),
     *("--no-values", "--no-values=1", "-q", "-qq", "--quiet", "--", "-", "", "python", "app.py", "--help", "--unknown"),
 )
 
@@ -50,6 +51,10 @@ def test_usual_lines_need_no_click(words, line):
 @pytest.mark.parametrize("words", [[], ["--help"], ["--record"], ["--samples", "4097", "x"], ["--odd", "x"], ["-q"]])
 def test_help_and_mistakes_are_left_to_click(words):
     assert read_line(words) is None
+
+
+def test_a_number_that_python_does_not_read_is_left_to_click():
+    assert read_line(["--samples", "9" * 5000, "x"]) is None
 
 
 def test_a_program_waits_for_few_imports():

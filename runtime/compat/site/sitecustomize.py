@@ -14,25 +14,31 @@ _COLLECTION = "onnxruntime.capi.onnxruntime_inference_collection"
 
 
 class _Watcher:
-    """Finds one module as everybody else would, and looks at it right after it was run."""
+    """Finds one module as everybody else would, and looks at it right after it was run, each time it is."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> object:
-        del path, target
         if name != _COLLECTION:
             return None
-        sys.meta_path.remove(self)
-        import importlib.util
+        this: object = self
+        for finder in list(sys.meta_path):
+            ask = None if finder is this else getattr(finder, "find_spec", None)
+            spec: object = None if ask is None else ask(name, path, target)
+            if spec is not None:
+                _look_after(getattr(spec, "loader", None))
+                return spec
+        return None
 
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
-            run = spec.loader.exec_module
 
-            def run_and_install(module: object) -> None:
-                run(module)
-                _install(module)
+def _look_after(loader: object) -> None:
+    """Let a loader of the module tell when it has run it."""
+    run = getattr(loader, "exec_module", None)
+    if run is not None:
 
-            spec.loader.exec_module = run_and_install  # type: ignore[method-assign]
-        return spec
+        def run_and_install(module: object) -> None:
+            run(module)
+            _install(module)
+
+        loader.exec_module = run_and_install  # type: ignore[attr-defined]
 
 
 def _install(module: object) -> None:

@@ -167,6 +167,31 @@ def test_feeds_that_are_too_large_odd_or_nothing_are_no_error(tmp_path):
     assert sampled >= 3
 
 
+@pytest.mark.parametrize(("value", "ranges"), [
+    pytest.param(np.full(3, np.nan, np.float32), {}, id="only-nan"),
+    pytest.param(np.array([np.nan, -2.0, 3.0]), {"x": (-2.0, 3.0)}, id="some-nan"),
+    pytest.param(np.array([np.inf, 1.0]), {}, id="infinite"),
+    pytest.param(np.array([True, False]), {"x": (0.0, 1.0)}, id="flags"),
+    pytest.param(np.array([[1.0, 6e4]], np.float16), {"x": (1.0, 60000.0)}, id="half"),
+    pytest.param([1e300, 2.0], {}, id="a-list-that-overflows"),
+])  # fmt: skip
+def test_values_of_all_kinds_are_looked_at_without_a_warning(tmp_path, value, ranges):
+    sampler = Sampler(tmp_path, 8)
+    sampler.types["x"] = "tensor(float)"
+    sampler.take({"x": value})  # warnings are errors in these tests
+    assert (sampler.drain(), sampler.failure) == ((ranges, 1), "")
+
+
+def test_a_mapping_that_breaks_when_it_is_looked_at_is_no_error_of_the_program(tmp_path):
+    class Breaks(dict):
+        def items(self):
+            raise SystemError("broken")
+
+    sampler = Sampler(tmp_path, 8)
+    sampler.take(Breaks(x=np.ones(3)))
+    assert "broken" in sampler.failure
+
+
 def recorded(tmp_path: Path, *lines: dict[str, Any]) -> Path:
     path = tmp_path / "t.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -79,6 +79,11 @@ def described(arg: Any) -> tuple[Any, ...]:
     return arg.name, arg.type, arg.shape, str(arg)
 
 
+def changed(held: Any) -> None:
+    """Change what a session handed out, which is no matter of the session's."""
+    held.clear()
+
+
 def meta(session: Any) -> dict[str, Any]:
     found = session.get_modelmeta()
     names = ("custom_metadata_map", "description", "domain", "graph_description", "graph_name", "producer_name")
@@ -108,6 +113,9 @@ SERVED = {
     "outputs": lambda s: [described(arg) for arg in s.get_outputs()],
     "overridable": lambda s: [described(arg) for arg in s.get_overridable_initializers()],
     "metadata": meta,
+    "a-changed-shape": lambda s: (changed(s.get_inputs()[0].shape), described(s.get_inputs()[0])),
+    "changed-metadata": lambda s: (changed(s.get_modelmeta().custom_metadata_map), meta(s)),
+    "inputs-in-a-set": lambda s: (len({*s.get_inputs(), *s.get_inputs()}), s.get_inputs()[0] in set(s.get_inputs())),
     "providers": lambda s: s.get_providers(),
 }
 LEFT = {
@@ -143,6 +151,8 @@ LEFT = {
     "other-providers": lambda s: (s.set_providers(["CPUExecutionProvider"]), s.run(None, FEED))[1],
     "no-fallback": lambda s: (s.disable_fallback(), s.enable_fallback(), s.run(None, FEED))[2],
     "deep-copied": copy.deepcopy,
+    "no-such-private-attribute": lambda s: s._nothing,
+    "asked-for-a-private-attribute": lambda s: (hasattr(s, "_nothing"), getattr(s, "_nothing", 3), hasattr(s, "_sess")),
 }
 NOTHING = {
     "no-such-attribute": lambda s: s.nothing,
