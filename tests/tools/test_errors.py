@@ -305,3 +305,29 @@ def test_bundles_of_different_inputs_are_not_compared_and_both_are_listed(trtc, 
         said = trtc("compare", one, two)
         assert said.code == 2
         assert f"have different inputs: {inputs}; compare" in said.err
+
+
+@pytest.mark.parametrize("value", [10, -11])
+def test_a_value_beside_those_that_the_bundle_was_built_with_is_named_with_input_and_range(
+    trtc, built, tmp_path, value
+):
+    ids = np.array([[1, value, 2]])
+    np.savez(tmp_path / "bad.npz", input_ids=ids, attention_mask=np.ones_like(ids))
+    said = trtc("run", built, "--inputs", tmp_path / "bad.npz")
+    assert (said.code, said.out) == (2, "")
+    assert f"input 'input_ids' holds {value}, this bundle was built with values of 0..9; give values" in said.err
+
+
+def test_a_bundle_that_holds_no_range_says_what_the_build_ran_with(trtc, encoder, tmp_path):
+    assert trtc("build", encoder, "-o", tmp_path / "any.trtc", "--measure-seconds", "0").code == 0
+    ids = np.array([[1, 10, 2]])
+    np.savez(tmp_path / "bad.npz", input_ids=ids, attention_mask=np.ones_like(ids))
+    said = trtc("run", tmp_path / "any.trtc", "--inputs", tmp_path / "bad.npz")
+    assert (said.code, said.out) == (1, "")
+    assert "the build ran it with values generated: input_ids in 0..9 (indexes a table of 10 rows)" in said.err
+
+
+def test_a_value_that_runs_is_not_blamed(trtc, built, tmp_path):
+    ids = np.array([[1, -1, 2]])  # counted from the end of the table
+    np.savez(tmp_path / "odd.npz", input_ids=ids, attention_mask=np.ones_like(ids))
+    assert trtc("run", built, "--inputs", tmp_path / "odd.npz").code == 0
