@@ -128,7 +128,8 @@ def _lines(fields: Mapping[str, Any]) -> Iterator[str]:
         if model["lost"]:
             yield f"  {model['lost']} calls were not counted: more different sizes than are kept"
     if any(model["before_s"] for model in fields["models"]):
-        yield "recorded runs were at another moment; trtc bench NAME.trtc --vs onnxruntime compares side by side"
+        anew = "trtc bench NAME.trtc --vs onnxruntime --model MODEL.onnx"
+        yield f"recorded runs were at another moment; {anew} compares side by side"
     for item in fields["not_used"]:
         yield f"{item['path']}: not used: {item['reason']}"
 

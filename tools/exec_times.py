@@ -75,14 +75,16 @@ def answers_text(model: Mapping[str, Any]) -> str:
 def _before_text(model: Mapping[str, Any], calls: int) -> str:
     if not model["before_s"]:
         return ""
-    ratio = f": {model['compared_s'] / model['before_s']:.2f} x" if model["differs"] else ""
+    ratio = model["compared_s"] / model["before_s"]
+    verdict = "" if model["differs"] is None else f": {ratio:.2f} x"
     if model["differs"] is False:
-        ratio = ": about the same"
+        near = abs(ratio - 1) <= _DRIFT
+        verdict = ": about the same" if near else ": calls scatter too much to tell them apart"
     if model["compared_calls"] == calls:
-        return f", {seconds_text(model['before_s'])} in the recorded run{ratio}"
+        return f", {seconds_text(model['before_s'])} in the recorded run{verdict}"
     return (
         f"; {model['compared_calls']} of them have sizes that were recorded before: "
-        f"{seconds_text(model['compared_s'])} each, {seconds_text(model['before_s'])} in the recorded run{ratio}"
+        f"{seconds_text(model['compared_s'])} each, {seconds_text(model['before_s'])} in the recorded run{verdict}"
     )
 
 

@@ -500,7 +500,7 @@ def test_a_record_builds_a_bundle_that_serves_the_program(world):
         assert world.only["before_s"] == pytest.approx(call["seconds"] / call["count"])
         assert world.only["compared_calls"] == world.only["calls"] == 1
         assert " in the recorded run)" in done.stderr  # one call tells of no spread, so there is no ratio
-        assert "trtc bench NAME.trtc --vs onnxruntime compares side by side" in done.stderr
+        assert "trtc bench NAME.trtc --vs onnxruntime --model MODEL.onnx compares side by side" in done.stderr
 
 
 def test_times_before_are_compared_for_equal_shapes_only(world):

@@ -72,7 +72,13 @@ def test_only_calls_that_the_bundle_answered_are_compared(capsys, before_s, text
     fields, said = shown(entries, {MODEL["model"]: {KEY: (4, before_s)}}, capsys)
     assert fields["models"][0]["compared_calls"] == 4
     assert f"44 calls of 1 size: 4 by the bundle {text}, 40 by ONNX Runtime (5.0 s each)\n" in said
-    assert said.count("compares side by side") == 1
+    assert said.count("recorded runs were at another moment; trtc bench NAME.trtc --vs onnxruntime") == 1
+
+
+def test_means_that_the_spread_alone_sets_apart_are_not_called_the_same(capsys):
+    entries = [OPENED, calls(0.001, 0.020, by_bundle=True)]
+    _, text = shown(entries, {MODEL["model"]: {KEY: (2, 0.004)}}, capsys)
+    assert "(10.5 ms each, 4.0 ms in the recorded run: calls scatter too much to tell them apart)" in text
 
 
 def test_a_bundle_that_answered_nothing_is_not_compared(capsys):
