@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trtc.compiler.analysis import analyse, read_declarations
+from trtc.compiler.bundle_space import require_bundle_space
 from trtc.compiler.cache import BuildCache, Built
 from trtc.compiler.cache_key import key_of
 from trtc.compiler.construct import construct
@@ -89,10 +90,15 @@ def build(model_path: Path, output: Path, options: BuildOptions, progress: Progr
             progress.expect(took_s)
         else:
             progress.expect(cache.like_duration_s(model.sha256, options.targets[0]), same=False)
+
+        def build_here(folder: Path) -> Built:
+            require_bundle_space(output, model.size_bytes, options.targets)
+            return _build(model, declared, key, Setting(options, folder, threads, progress), model_path)
+
         outcome = cache.get_or_build(
             key,
             output,
-            lambda folder: _build(model, declared, key, Setting(options, folder, threads, progress), model_path),
+            build_here,
             on_wait=lambda: progress.stage("waiting for another process that builds the same"),
         )
     return BuildReport(output, outcome.manifest, outcome.hit, outcome.build_s, (*model.notes, *outcome.notes))

@@ -126,11 +126,19 @@ class Candidate:
 
     def __post_init__(self) -> None:
         wanted, found = self.manifest.source.sha256, self.model.sha256
-        if wanted != found:
-            raise UsageError(
-                f"{self.path} was built from a model with SHA-256 {wanted}, but the model given has {found}; "
-                "give the model that it was built from, external data included, or build again"
-            )
+        if wanted == found:
+            return
+        original = self.manifest.original
+        if original is None:
+            built, given, advice = f"content digest {wanted}", found, ", external data included"
+        elif original.file_sha256 != self.model.file_sha256:
+            built, given, advice = f"a model file with SHA-256 {original.file_sha256}", self.model.file_sha256, ""
+        else:
+            built, given, advice = f"other external data (content digest {wanted})", found, " with its external data"
+        raise UsageError(
+            f"{self.path} was built from {built}, the model given has {given}; "
+            f"give the model that it was built from{advice}, or build again"
+        )
 
 
 def reverify(

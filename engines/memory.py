@@ -20,6 +20,14 @@ def map_host_memory(size_bytes: int) -> mmap.mmap:
     return mmap.mmap(-1, max(1, -(-size_bytes // PAGE_BYTES)) * PAGE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
+def bytes_text(size_bytes: int) -> str:
+    """Write an exact number of bytes, in the largest unit that divides it."""
+    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if size_bytes and size_bytes % 2**power == 0:
+            return f"{size_bytes >> power} {unit}"
+    return f"{size_bytes} bytes"
+
+
 def return_freed_memory() -> None:
     """Give the system back what ``free`` left with malloc. Does nothing where malloc offers no such thing.
 

@@ -54,8 +54,8 @@ def main() -> None:
     [found] = json.loads(summary.read_text())["models"]
     print_line(f"labels are {'the same' if served == plain else 'DIFFERENT'} on plain ONNX Runtime and on the bundle")
     left = sum(item["count"] for item in found["through"])
-    print_line(f"{found['calls']} calls by the bundle, {left} left to ONNX Runtime;")
-    print_line(f"{1000 * found['mean_s']:.1f} ms each, {1000 * found['before_s']:.1f} ms before")
+    print_line(f"{found['by_bundle']['calls']} calls by the bundle, {left} left to ONNX Runtime;")
+    print_line(f"{1000 * found['compared_s']:.1f} ms each, {1000 * found['before_s']:.1f} ms in the recorded run")
 
 
 def run(command: list[object]) -> str:

@@ -15,7 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from trtc.engines.chunks import CHUNK_BYTES, Chunk, Chunks
-from trtc.engines.memory import PAGE_BYTES, address_of, map_host_memory
+from trtc.engines.memory import PAGE_BYTES, address_of, bytes_text, map_host_memory
 from trtc.runtime.errors import MemoryBudgetError
 
 if TYPE_CHECKING:
@@ -123,9 +123,10 @@ class Arena:
         if self.max_bytes is not None and held + size_bytes > self.max_bytes:
             size_bytes = size
         if self.max_bytes is not None and held + size_bytes > self.max_bytes:
+            used = f"{bytes_text(held)} of it mapped, {bytes_text(self._chunks.in_use_bytes)} of these in use"
             raise MemoryBudgetError(
-                f"{size} bytes are needed, but {held} of the budget of {self.max_bytes} bytes are mapped "
-                f"({self._chunks.in_use_bytes} in use); raise --max-memory, lower the number of slots, "
+                f"{bytes_text(size)} are needed, the budget is {bytes_text(self.max_bytes)}"
+                f"{f', {used}' if held else ''}; raise --max-memory, lower the number of slots, "
                 "or rebuild with smaller profiles"
             )
         try:

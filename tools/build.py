@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 SCHEMA = "trtc.build/1"
 NULL = "null"
 """Name of the backend that computes nothing, so that there is nothing to verify."""
+_FILE_ENDINGS = (".onnx", ".json", ".toml", ".npz", ".plan", ".engine")
+"""Of models, engines and data: a folder of such a name misleads people and programs."""
 
 
 @click.command(cls=ArgumentOrder)
@@ -110,7 +112,7 @@ def build(  # the positional mark keeps options of any name apart from the conte
             built = (
                 "the same model"
                 if same
-                else f"another model (sha256 {older[:12]}...)"
+                else f"another model (content digest {older[:12]}...)"
                 if older
                 else "a model that its manifest does not tell"
             )
@@ -144,7 +146,7 @@ def refuse_output(target: Path, source: Path) -> None:
     """Refuse a place for the bundle that a build could only fail at, before minutes are spent.
 
     Raises:
-        UsageError: when something else is there.
+        UsageError: when something else is there, or for a name that says file.
         HostError: when the folder may not be written.
     """
     if is_same_place(target, source):
@@ -155,6 +157,9 @@ def refuse_output(target: Path, source: Path) -> None:
         raise UsageError(f"{target}: its links lead in circles; give another path with -o") from error
     if target.exists() and not target.is_dir():
         raise UsageError(f"{target}: a file is in the way, a bundle is a folder; choose another name with -o")
+    if target.suffix.lower() in _FILE_ENDINGS and not (target / MANIFEST).exists():
+        name = shlex.quote(str(target.with_suffix(".trtc")))
+        raise UsageError(f"{target}: a bundle is a folder; name it NAME.trtc, such as -o {name}")
     if (
         target.is_dir()
         and any(target.iterdir())

@@ -66,7 +66,8 @@ def run_program(line: Line) -> int:
         found = read_report(report)
     finally:
         _remove(report)
-    before = _before(line, known)
+    used = {entry["bundle"] for entry in found if isinstance(entry.get("bundle"), str)}
+    before = _before(line, [bundle for bundle in known if bundle.path in used])
     fields = {"exit_code": code, "wall_s": wall_s, **summary_fields(found, list(map(identity, known)), before)}
     if not line.quiet:
         with suppress(OSError):  # the program has run: its exit code counts
@@ -203,12 +204,12 @@ def _pass_on(program: int, number: int) -> None:
         return
 
 
-def _before(line: Line, known: Sequence[GivenBundle]) -> Before:
+def _before(line: Line, used: Sequence[GivenBundle]) -> Before:
     from trtc.profiles import UsageError
     from trtc.tools.exec_summary import before_of, read_before
 
     if line.record_before is None:
-        return before_of(entry for bundle in known for entry in bundle.recorded)
+        return before_of(entry for bundle in used for entry in bundle.recorded)
     try:
         return read_before(line.record_before)
     except UsageError as error:  # the program has run: its exit code counts

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import reduce
 
 from trtc.profiles import UsageError
-from trtc.tools.durations import seconds_text
+from trtc.tools.exec_not_used import not_used
+from trtc.tools.exec_times import added, answered_fields, answers_text, compared
 from trtc.tools.printable import printable
 
 TYPE_CHECKING = False  # importing typing takes 2 ms
@@ -15,11 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    Before = Mapping[str, Mapping[str, float]]
-    """Mean seconds of a call before, by the digest of its model and the shapes of its inputs."""
+    from trtc.tools.exec_times import Known
+
+    Before = Mapping[str, Mapping[str, Known]]
+    """Calls before and their mean seconds, by the digest of their model and the shapes of their inputs."""
 
 _MOST = 1e18
 """A larger count, or number of seconds, is none."""
+_NONE = (0, 0.0, 0.0)
 
 
 def read_report(path: str) -> list[dict[str, Any]]:
@@ -42,7 +47,7 @@ def read_before(path: str) -> Before:
 
 
 def before_of(entries: Iterable[Mapping[str, Any]]) -> Before:
-    """Sum up mean seconds of a call, by the digest of its model and the shapes of its inputs."""
+    """Sum up calls and their mean seconds, by the digest of their model and the shapes of their inputs."""
     sums: dict[str, dict[str, tuple[float, float]]] = {}
     for entry in entries:
         if isinstance(entry.get("model"), str) and "inputs" in entry:
@@ -51,7 +56,10 @@ def before_of(entries: Iterable[Mapping[str, Any]]) -> Before:
                 shapes = sums.setdefault(entry["model"], {})
                 calls, taken_s = shapes.get(key := _key(entry["inputs"]), (0.0, 0.0))
                 shapes[key] = calls + timed, taken_s + seconds
-    return {model: {key: taken_s / calls for key, (calls, taken_s) in shapes.items()} for model, shapes in sums.items()}
+    return {
+        model: {key: (calls, taken_s / calls) for key, (calls, taken_s) in shapes.items()}
+        for model, shapes in sums.items()
+    }
 
 
 def summary_fields(
@@ -62,10 +70,10 @@ def summary_fields(
     Args:
         entries: of the report.
         bundles: that were given.
-        before: mean seconds of a call before, by model and shapes.
+        before: calls before and their mean seconds, by model and shapes.
 
     Returns:
-        ``processes``, ``models``, ``unused_bundles`` and ``notes``, ready for JSON.
+        ``processes``, ``models``, ``unused_bundles``, ``not_used`` and ``notes``, ready for JSON.
     """
     models: dict[str, dict[str, Any]] = {}
     notes: list[str] = []
@@ -77,15 +85,19 @@ def summary_fields(
         if isinstance(digest := entry.get("model"), str):
             _join(models.setdefault(digest, _empty(digest, entry)), entry)
     for model in models.values():
-        shapes = model.pop("shapes")
-        model["sizes"] = len(shapes)
+        bundle, library = model.pop("bundle_shapes"), model.pop("library_shapes")
+        model["sizes"] = len(bundle.keys() | library.keys())
         model["mean_s"] = model["seconds"] / model["calls"] if model["calls"] else None
-        model.update(_compared(shapes, before.get(model["model"], {})))
+        model["by_bundle"] = answered_fields(reduce(added, bundle.values(), _NONE))
+        model["by_onnxruntime"] = answered_fields(reduce(added, library.values(), _NONE))
+        # Calls that fell through say nothing about the bundle.
+        model.update(compared(bundle if model["bundles"] else library, before.get(model["model"], {})))
     used = {path for model in models.values() for path in model["bundles"]}
     return {
         "processes": processes,
         "models": list(models.values()),
         "unused_bundles": [b["path"] for b in bundles if b["path"] not in used and b["file_sha256"] not in models],
+        "not_used": not_used(bundles, {digest: model["name"] for digest, model in models.items()}, used),
         "notes": notes,
     }
 
@@ -110,25 +122,22 @@ def _lines(fields: Mapping[str, Any]) -> Iterator[str]:
             "environment, or one run with -I, -E or -S, runs plain"
         )
     for model in fields["models"]:
-        by = "the bundle" if model["bundles"] else "ONNX Runtime"
-        line = f"{model['name']} ({model['model'][:12]}): {model['calls']} calls of {model['sizes']} sizes by {by}"
-        if model["mean_s"] is not None:
-            line += f", {seconds_text(model['mean_s'])} each"
-            if model["before_s"]:
-                line += _before_text(model)
-        yield line
+        yield f"{model['name']} ({model['model'][:12]}): {answers_text(model)}"
         for item in model["through"]:
             yield f"  {item['count']} x {item['method']} by ONNX Runtime: {item['reason']}"
         if model["lost"]:
             yield f"  {model['lost']} calls were not counted: more different sizes than are kept"
-    for path in fields["unused_bundles"]:
-        yield f"{path}: not used: no model that was opened has the digest that it was built from"
+    if any(model["before_s"] for model in fields["models"]):
+        anew = "trtc bench NAME.trtc --vs onnxruntime --model MODEL.onnx"
+        yield f"recorded runs were at another moment; {anew} compares side by side"
+    for item in fields["not_used"]:
+        yield f"{item['path']}: not used: {item['reason']}"
 
 
 def _empty(digest: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "model": digest, "name": str(entry.get("name", "")), "bundles": [], "sessions": 0, "open_s": 0.0, "calls": 0,
-        "seconds": 0.0, "shapes": {}, "lost": 0, "through": [],
+        "seconds": 0.0, "bundle_shapes": {}, "library_shapes": {}, "lost": 0, "through": [],
     }  # fmt: skip
 
 
@@ -139,10 +148,12 @@ def _join(model: dict[str, Any], entry: Mapping[str, Any]) -> None:
         if (bundle := entry.get("bundle")) and bundle not in model["bundles"]:
             model["bundles"].append(bundle)
     elif "inputs" in entry:
-        model["calls"] += int(_number(entry, "count"))
-        model["seconds"] += _number(entry, "seconds")
-        calls, taken_s = model["shapes"].get(key := _key(entry["inputs"]), (0, 0.0))
-        model["shapes"][key] = calls + int(_number(entry, "count")), taken_s + _number(entry, "seconds")
+        sums = int(_number(entry, "count")), _number(entry, "seconds"), _number(entry, "squares")
+        model["calls"] += sums[0]
+        model["seconds"] += sums[1]
+        shapes = model["bundle_shapes" if entry.get("by_bundle") is True else "library_shapes"]
+        key = _key(entry["inputs"])
+        shapes[key] = added(shapes.get(key, _NONE), sums)
     elif "method" in entry:
         same = [i for i in model["through"] if (i["method"], i["reason"]) == (entry["method"], entry["reason"])]
         if same:
@@ -151,29 +162,6 @@ def _join(model: dict[str, Any], entry: Mapping[str, Any]) -> None:
             model["through"].append({key: entry[key] for key in ("method", "reason", "count")})
     elif "lost" in entry:
         model["lost"] += int(_number(entry, "lost"))
-
-
-def _compared(shapes: Mapping[str, tuple[int, float]], before: Mapping[str, float]) -> dict[str, Any]:
-    """Compare calls with calls of equal shapes: a mean over other sizes would be a mean of other work."""
-    both = {key: found for key, found in shapes.items() if key in before}
-    calls = sum(count for count, _ in both.values())
-    if not calls:
-        return {"compared_calls": 0, "compared_s": None, "before_s": None}
-    return {
-        "compared_calls": calls,
-        "compared_s": sum(taken_s for _, taken_s in both.values()) / calls,
-        "before_s": sum(count * before[key] for key, (count, _) in both.items()) / calls,
-    }
-
-
-def _before_text(model: Mapping[str, Any]) -> str:
-    ratio = f"{model['compared_s'] / model['before_s']:.2f} x"
-    if model["compared_calls"] == model["calls"]:
-        return f", {seconds_text(model['before_s'])} before ({ratio})"
-    return (
-        f"; {model['compared_calls']} of them have sizes that were recorded before: "
-        f"{seconds_text(model['compared_s'])} each, {seconds_text(model['before_s'])} before ({ratio})"
-    )
 
 
 def _key(inputs: Any) -> str:

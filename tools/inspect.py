@@ -51,6 +51,8 @@ def inspect(path: Path, **given: Any) -> None:
       trtc inspect model.onnx --run
       trtc inspect model.trtc --verify-digests
     """  # noqa: D301 (\b is how click is told to leave lines as they are)
+    if path.suffix.lower() == ".trtc" and not path.exists():
+        raise UsageError(f"{path}: there is no bundle; give the path of a NAME.trtc folder, which trtc build writes")
     bundle = path.parent if path.name == MANIFEST and path.is_file() else path
     if bundle.is_dir() and not any(bundle.glob("*.onnx")):
         _refuse(given, _MODEL_OPTIONS, "a bundle")

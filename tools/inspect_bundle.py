@@ -27,6 +27,7 @@ from trtc.tools.output import (
 )
 from trtc.tools.planned import planned_texts
 from trtc.tools.recorded import options_text
+from trtc.tools.source_names import source_digests
 from trtc.tools.verification import show_verification, verified_text
 
 if TYPE_CHECKING:
@@ -147,8 +148,12 @@ def show_bundle(found: BundleFacts) -> None:
     print_facts(
         [
             ("bundle", f"{found.path} ({size_text(bundle_size_bytes(manifest))}; {checked})"),
-            ("source", f"sha256 {source.sha256} ({size_text(source.size_bytes)})"),
-            ("", f"IR {source.ir_version}, opset {opsets}, made by {source.producer or 'not said'}"),
+            *(
+                ("" if i else "source", f"{digest} ({name})")
+                for i, (name, digest) in enumerate(source_digests(manifest))
+            ),
+            ("", f"{size_text(source.size_bytes)}, made by {source.producer or 'not said'}"),
+            ("", f"IR {source.ir_version}, opset {opsets}"),
             ("built", f"by trtc {build.trtc} with {', '.join(f'{k} {v}' for k, v in build.libraries.items())}"),
             ("", f"on {', '.join(build.machine.values())}; seed {build.seed}"),
         ]

@@ -22,6 +22,7 @@ from trtc.tools.output import (
     print_text,
     size_text,
 )
+from trtc.tools.source_names import CONTENT_DIGEST
 from trtc.tools.suggestions import suggested
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def model_facts(path: Path, given: Mapping[str, Any], progress: Progress) -> Mod
     return ModelFacts(
         path=path,
         source={
+            "file_sha256": model.file_sha256,
             "sha256": model.sha256,
             "size_bytes": model.size_bytes,
             "ir_version": proto.ir_version,
@@ -155,7 +157,8 @@ def show_model(found: ModelFacts) -> None:
     print_facts(
         [
             ("model", f"{found.path} ({size_text(source['size_bytes'])})"),
-            ("sha256", source["sha256"]),
+            ("sha256", source["file_sha256"]),
+            ("content", f"{source['sha256']} ({CONTENT_DIGEST})"),
             ("made by", source["producer"] or "not said"),
             ("versions", f"IR {source['ir_version']}, opset {opsets}; {counted(source['nodes'], 'node')}"),
         ]

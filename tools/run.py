@@ -23,6 +23,7 @@ from trtc.tools.output import print_json, print_line, print_note, print_table
 from trtc.tools.places import require_file_place
 from trtc.tools.quantities import MemorySize, WholeRange
 from trtc.tools.shape_options import ArgumentOrder, arguments_of
+from trtc.tools.value_faults import explained
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -230,7 +231,7 @@ def _run(
             times.append(time.perf_counter() - started_s)
     except EngineError as error:
         if not request.generated:
-            raise
+            raise explained(error, session.manifest, request.feeds) from error
         made = "; ".join(f"{name}: {text}" for name, text in request.generated.items())
         ranges = " ".join(f"--val-range {quote_name(name)}:[LOW,HIGH]" for name in request.generated)
         raise EngineError(

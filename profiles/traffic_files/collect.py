@@ -38,11 +38,13 @@ class Collector:
     Attributes:
         requests: how many came so far, counts included.
         bits: significant bits that sizes are kept with.
+        passed_over: requests of other models, by digest: name of the model file, and how many.
     """
 
     def __init__(self, known: Collection[str] | None) -> None:
         self.requests = 0
         self.bits = _MOST_BITS
+        self.passed_over: dict[str, tuple[str, int]] = {}
         self._known = known
         self._symbols: tuple[str, ...] = ()
         self._first = ""

@@ -57,6 +57,8 @@ class Reading:
     notes: tuple[str, ...] = ()
 
 
+_SHOWN = 3
+"""Other models that an error names."""
 ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".npz", ".txt")
 
 
@@ -80,20 +82,14 @@ def read_traffic(paths: Sequence[Path], options: ReadOptions) -> Reading:
     collector = Collector(options.symbols)
     for path in paths:
         before = collector.requests
+        collector.passed_over.clear()
         try:
             _read(Path(path), options, collector)
         except OSError as error:
             reason = error.strerror or str(error)
             raise UsageError(f"{path} cannot be read: {reason}; give the path of a traffic file") from error
         if collector.requests == before:
-            raise UsageError(
-                f"{path}: there is no request in it; record or write at least one"
-                + (
-                    f" (trtc exec records by content: this model file is {options.model[:12]}...)"
-                    if options.model
-                    else ""
-                )
-            )
+            raise UsageError(f"{path}: {_nothing(collector.passed_over, options.model)}")
     notes = []
     if collector.bits < 31:  # noqa: PLR2004 - as many as a size has
         notes.append(
@@ -101,6 +97,23 @@ def read_traffic(paths: Sequence[Path], options: ReadOptions) -> Reading:
             f"(at most {100 / 2 ** (collector.bits - 1):.1f} % more)"
         )
     return Reading(collector.traffic(", ".join(map(str, paths))), tuple(notes))
+
+
+def _nothing(passed_over: Mapping[str, tuple[str, int]], model: str) -> str:
+    """Say what a file holds instead of requests of this model."""
+    if not passed_over:
+        return "there is no request in it; record or write at least one"
+    most = sorted(passed_over.items(), key=lambda item: -item[1][1])
+    found = [
+        f"{requests} request{'' if requests == 1 else 's'} of {name or 'a model'} ({other[:12]}...)"
+        for other, (name, requests) in most[:_SHOWN]
+    ]
+    more = f" and more of {len(most) - _SHOWN} other models" if len(most) > _SHOWN else ""
+    this = f"this model file ({model[:12]}...)" if model else "a model file whose digest is known here"
+    return (
+        f"it has {', '.join(found)}{more}, none of {this}; has the model changed since? record again, "
+        "or give the file that was recorded"
+    )
 
 
 def _read(path: Path, options: ReadOptions, collector: Collector) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trtc.profiles.errors import UsageError
+from trtc.profiles.traffic_files.collect import MAX_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +38,13 @@ def add_recorded(
     Raises:
         UsageError: for a line that was not written by ``trtc exec``, or shapes that this model does not take.
     """
-    if entry["model"] != model or "inputs" not in entry:
+    if "inputs" not in entry:
+        return
+    if entry["model"] != model:
+        requests = entry.get("count")
+        _, before = collector.passed_over.get(entry["model"], ("", 0))
+        if type(requests) is int and 0 < requests <= MAX_SIZE:
+            collector.passed_over[entry["model"]] = str(entry.get("name", "")), before + requests
         return
     inputs, count, times_s = entry["inputs"], entry.get("count"), entry.get("times_s", [])
     plain = isinstance(inputs, dict) and isinstance(times_s, list) and isinstance(count, int)

@@ -21,18 +21,20 @@ MAX_TIMES = 16384
 """Arrival times that are kept between two writings; calls beyond are counted without one."""
 MAX_REASONS = 64
 """Different ones that are kept between two writings."""
-MAX_REASON = 300
+MAX_REASON = 1000
 """Characters of a reason."""
+_MORE = " ..."
 
 
 class Calls:
-    """Calls of equal shapes since the last writing."""
+    """Calls of equal shapes, answered by one of the two, since the last writing."""
 
-    __slots__ = ("count", "seconds", "times_s")
+    __slots__ = ("count", "seconds", "squares", "times_s")
 
     def __init__(self) -> None:
         self.count = 0
         self.seconds = 0.0
+        self.squares = 0.0
         self.times_s: list[float] = []
 
 
@@ -62,16 +64,28 @@ class ModelCounts:
     def forget(self) -> None:
         """Begin anew, with locks of its own: in a forked child, whose parent writes what was counted."""
         self._lock = RLock()
-        self._calls: dict[tuple[tuple[str, ...], Shapes], Calls] = {}
+        self._calls: dict[tuple[tuple[str, ...], Shapes, bool], Calls] = {}
         self._times_left = MAX_TIMES
         self._lost = 0
         self._through: Counter[tuple[str, str]] = Counter()
         self._opened: list[tuple[float, str]] = []
 
-    def note(self, names: tuple[str, ...], shapes: Shapes, begin: float, feeds: Mapping[str, Any]) -> None:
+    def answered(self, names: tuple[str, ...], shapes: Shapes, begin: float, feeds: Mapping[str, Any]) -> None:
+        """Count a call that a bundle answered, as ``note``."""
+        self.note(names, shapes, begin, feeds, by_bundle=True)
+
+    def note(
+        self,
+        names: tuple[str, ...],
+        shapes: Shapes,
+        begin: float,
+        feeds: Mapping[str, Any],
+        *,
+        by_bundle: bool = False,
+    ) -> None:
         """Count a call that began at ``begin`` (of ``perf_counter``) and has just ended."""
         end = perf_counter()
-        key = (names, shapes)
+        key = (names, shapes, by_bundle)
         sampler = self.sampler
         with self._lock:
             calls = self._calls.get(key)
@@ -82,6 +96,7 @@ class ModelCounts:
                 calls = self._calls[key] = Calls()
             calls.count += 1
             calls.seconds += end - begin
+            calls.squares += (end - begin) ** 2
             if self._times_left:
                 self._times_left -= 1
                 calls.times_s.append(time.time())
@@ -111,7 +126,7 @@ class ModelCounts:
     def fell_through(self, method: str, reason: str) -> None:
         """Count what only ONNX Runtime could do."""
         with self._lock:
-            key = (method, reason[:MAX_REASON])
+            key = (method, _cut(reason))
             if key not in self._through and len(self._through) >= MAX_REASONS:
                 key = (method, "further reasons")
             self._through[key] += 1
@@ -125,7 +140,10 @@ class ModelCounts:
             self._opened.append((seconds, bundle))
 
     def drain(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Return what was counted since the last time, as entries of the record and as further ones of the report."""
+        """Return what was counted since the last time: calls for record and report, and further entries of the report.
+
+        ``squares`` (of the seconds of each call) and ``by_bundle`` (who answered) are no part of a record.
+        """
         with self._lock:
             calls, self._calls = self._calls, {}
             through, self._through = self._through, Counter()
@@ -139,9 +157,11 @@ class ModelCounts:
                 "inputs": dict(zip(names, map(list, shapes), strict=True)),
                 "count": entry.count,
                 "seconds": round(entry.seconds, 7),
+                "squares": entry.squares,
+                "by_bundle": by_bundle,
                 "times_s": [round(moment, 4) for moment in entry.times_s],
             }
-            for (names, shapes), entry in calls.items()
+            for (names, shapes, by_bundle), entry in calls.items()
         ]
         report = [{**who, "opened_s": round(s, 6), "bundle": bundle} for s, bundle in opened]
         report += [
@@ -150,6 +170,14 @@ class ModelCounts:
         if lost:
             report.append({**who, "lost": lost})
         return record, report
+
+
+def _cut(reason: str) -> str:
+    """Leave out what is too long, from a word on: the advice stands at the end."""
+    if len(reason) <= MAX_REASON:
+        return reason
+    kept = reason[: MAX_REASON + 1 - len(_MORE)]
+    return (kept.rpartition(" ")[0] or kept[:-1]) + _MORE
 
 
 def _odd_shapes(feeds: Any) -> tuple[tuple[str, ...], Shapes]:

@@ -83,7 +83,7 @@ class Desk:
             for model in models:
                 model.due_s = due_s
                 calls, others = model.drain()
-                record += [{**entry, "seconds": 0.0, "timed": 0} for entry in calls] if model.served else calls
+                record += _recorded(calls, timed=not model.served)
                 report += [{key: value for key, value in entry.items() if key != "times_s"} for entry in calls]
                 report += others
                 record += self._ranges(model)
@@ -137,3 +137,20 @@ class Desk:
             model.forget()
             if model.sampler is not None:
                 model.sampler = self._sampler(model.digest)
+
+
+def _recorded(calls: list[dict[str, Any]], *, timed: bool) -> list[dict[str, Any]]:
+    """Return counted calls as entries of the record, one for equal shapes, whoever answered.
+
+    Times beside a bundle are none of plain ONNX Runtime.
+    """
+    joined: dict[str, dict[str, Any]] = {}
+    for entry in calls:
+        kept = {key: value for key, value in entry.items() if key not in {"squares", "by_bundle"}}
+        if not timed:
+            kept |= {"seconds": 0.0, "timed": 0}
+        same = joined.setdefault(str(kept["inputs"]), kept)
+        if same is not kept:
+            same["count"] += kept["count"]
+            same["times_s"] = sorted(same["times_s"] + kept["times_s"])
+    return list(joined.values())

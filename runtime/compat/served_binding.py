@@ -144,7 +144,7 @@ class ServedBinding(Real):  # type: ignore[misc]
             self._trtc_run(run_options, counted=True)
         else:
             feeds = BoundFeeds(self._trtc_inputs, self._trtc_places.values)
-            session._trtc_counts.note(bundle.order, shapes, begin, feeds)  # noqa: SLF001
+            session._trtc_counts.answered(bundle.order, shapes, begin, feeds)  # noqa: SLF001
 
     def _trtc_bind(self, method: str, arguments: Sequence[Any], look: Callable[[Any], Bound]) -> None:
         """Bind for the bundle, or else on ONNX Runtime's own binding."""

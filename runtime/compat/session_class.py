@@ -118,8 +118,9 @@ class Bridge(Real):  # type: ignore[misc]
                     results, shapes, arrays = self._trtc_answer("run", served, request, run_options)
             except (InexactError, TrtcError) as error:
                 self._trtc_through("run", error)
+                begin = perf_counter()
             else:
-                counts.note(served.order, shapes, begin, arrays)
+                counts.answered(served.order, shapes, begin, arrays)
                 return results
         found = super().run(output_names, input_feed, run_options)
         counts.note_feeds(input_feed, begin)
@@ -140,8 +141,9 @@ class Bridge(Real):  # type: ignore[misc]
                 values = [host_value(result, kind) for result in results]
             except (InexactError, TrtcError, AttributeError) as error:
                 self._trtc_through(method, error)
+                begin = perf_counter()
             else:
-                counts.note(served.order, shapes, begin, arrays)
+                counts.answered(served.order, shapes, begin, arrays)
                 return values
         found = super().run_with_ort_values(output_names, input_dict_ort_values, run_options)
         counts.note_feeds(input_dict_ort_values, begin)

@@ -1,6 +1,7 @@
 """Traffic files: what each format says, what is refused with its line, and that memory stays bounded."""
 
 import json
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -208,6 +209,39 @@ def test_files_are_read_together_and_each_must_hold_something(tmp_path):
     (tmp_path / "b.csv").write_text("seq\n")
     with pytest.raises(UsageError, match=r"b\.csv: there is no request"):
         read_traffic([tmp_path / "a.jsonl", tmp_path / "b.csv"], MODEL)
+
+
+def recorded_line(model, name, count):
+    call = {"model": model, "name": name, "inputs": {"x": [2, 5]}, "count": count, "seconds": 0.1, "times_s": []}
+    return json.dumps(call) + "\n"
+
+
+def test_requests_of_other_models_are_counted_and_named(read):
+    lines = recorded_line("b" * 64, "minilm.onnx", 100) + recorded_line("b" * 64, "minilm.onnx", 200)
+    this = ReadOptions(symbols=("seq",), model="1" * 64)
+    wanted = (
+        f"it has 300 requests of minilm.onnx ({'b' * 12}...), none of this model file ({'1' * 12}...); "
+        "has the model changed since? record again, or give the file that was recorded"
+    )
+    with pytest.raises(UsageError, match=re.escape(wanted)):
+        read("t.jsonl", lines, this)
+    with pytest.raises(UsageError, match="none of a model file whose digest is known here"):
+        read("t.jsonl", lines, ReadOptions(symbols=("seq",)))
+
+
+def test_of_many_other_models_those_with_most_requests_are_named(read):
+    lines = "".join(recorded_line(f"{i}" * 64, f"{i}.onnx", i) for i in range(1, 6))
+    with pytest.raises(
+        UsageError, match=r"it has 5 requests of 5\.onnx .*, 3 requests of 3\.onnx .* and more of 2 other"
+    ):
+        read("t.jsonl", lines, ReadOptions(symbols=("seq",), model="f" * 64))
+
+
+def test_other_models_of_one_file_are_not_named_for_the_next(tmp_path):
+    (tmp_path / "a.jsonl").write_text(recorded_line("b" * 64, "m.onnx", 3) + '{"seq": 5}\n')
+    (tmp_path / "b.jsonl").write_text(recorded_line("c" * 64, "n.onnx", "many"))
+    with pytest.raises(UsageError, match=r"b\.jsonl: there is no request in it"):
+        read_traffic([tmp_path / "a.jsonl", tmp_path / "b.jsonl"], MODEL)
 
 
 def test_arrival_times_are_kept_in_order(read):

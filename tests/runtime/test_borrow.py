@@ -188,7 +188,7 @@ def test_a_call_waits_instead_of_failing_when_kept_views_used_up_the_budget(make
         session._warned = False
         with pytest.warns(KeptViewWarning), session.borrow(feeds(4)) as views:
             also = views["y"]
-        with pytest.raises(MemoryBudgetError, match="4096 bytes are needed, but 8192 of the budget of 8192"):
+        with pytest.raises(MemoryBudgetError, match="4 KiB are needed, the budget is 8 KiB, 8 KiB of it mapped"):
             session.run(feeds(5))
         assert kept[0, 0] + also[0, 0] == 10
         del also

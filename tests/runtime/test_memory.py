@@ -94,9 +94,11 @@ def test_places_are_aligned_and_blocks_start_at_pages(open_bundle, mix_model):
 
 def test_a_budget_that_the_slots_do_not_fit_in_fails_at_load_with_the_numbers(make_bundle, mix_model):
     path = make_bundle(mix_model, profiles=BOUNDED)
-    with pytest.raises(MemoryBudgetError, match=r"8192 bytes are needed, but 8192 of the budget of 12288 bytes"):
+    with pytest.raises(
+        MemoryBudgetError, match="8 KiB are needed, the budget is 12 KiB, 8 KiB of it mapped, 8 KiB of these in use"
+    ):
         load(path, slots=2, threads=1, max_memory_bytes=3 * PAGE_BYTES)
-    with pytest.raises(MemoryBudgetError, match="0 of the budget of 0 bytes"):
+    with pytest.raises(MemoryBudgetError, match="8 KiB are needed, the budget is 0 bytes; raise"):
         load(path, slots=1, threads=1, max_memory_bytes=0)
     with load(path, slots=1, threads=1, max_memory_bytes=2 * PAGE_BYTES) as session:
         assert (session.run(request(4, 16))["y"] == 2).all()
@@ -108,7 +110,7 @@ def test_two_sessions_share_one_budget(make_bundle, mix_model):
     with load(path, slots=1, threads=1, arena=arena) as one, load(path, slots=1, threads=1, arena=arena) as two:
         assert (one.run(request(1, 2))["y"] == two.run(request(1, 2))["y"]).all()
         assert one.stats.arena == two.stats.arena
-        with pytest.raises(MemoryBudgetError, match="16384 of the budget of 16384"):
+        with pytest.raises(MemoryBudgetError, match="the budget is 16 KiB, 16 KiB of it mapped"):
             load(path, slots=1, threads=1, arena=arena)
         assert arena.stats.in_use_bytes == 4 * PAGE_BYTES
     assert arena.stats.in_use_bytes == 0
@@ -119,7 +121,7 @@ def test_a_growing_slot_that_hits_the_budget_fails_and_keeps_serving_what_fits(m
     with load(path, slots=1, threads=1, max_memory_bytes=64 * PAGE_BYTES) as session:
         assert (session.run(request(1, 8))["y"] == 2).all()
         for _ in range(2):
-            with pytest.raises(MemoryBudgetError, match="of the budget of 262144"):
+            with pytest.raises(MemoryBudgetError, match="the budget is 256 KiB"):
                 session.run(request(64, 64))
             assert (session.run(request(1, 8, 2))["y"] == 4).all()
 

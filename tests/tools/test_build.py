@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from types import SimpleNamespace
 
 import onnx
 import pytest
@@ -76,7 +77,9 @@ def test_a_bundle_that_is_replaced_is_told(trtc, encoder, tmp_path, tiny_model):
     assert told not in trtc("build", encoder, *words).out
     assert f"{told}the same model\n" in trtc("build", encoder, *words).out
     before = read_manifest(place).source.sha256
-    assert f"{told}another model (sha256 {before[:12]}...)\n" in trtc("build", tmp_path / "tiny.onnx", *words).out
+    assert (
+        f"{told}another model (content digest {before[:12]}...)\n" in trtc("build", tmp_path / "tiny.onnx", *words).out
+    )
     (place / "manifest.json").write_text("{")
     said = trtc("build", encoder, *words)
     assert (said.code, f"{told}a model that its manifest does not tell\n" in said.out) == (0, True), said.err
@@ -137,3 +140,38 @@ def test_a_build_with_other_options_is_not_called_the_same(trtc, encoder, tmp_pa
     trtc("build", *words, "101")
     assert "a build of this model with other options took " in trtc("build", *words, "102").err
     assert "the same build took " in trtc("build", *words, "102").err
+
+
+@pytest.mark.parametrize("name", ["x.onnx", "x.json", "x.toml", "x.npz", "x.plan", "x.ENGINE"])
+def test_a_bundle_is_not_named_like_a_file(trtc, encoder, tmp_path, name):
+    said = trtc("build", encoder, "-o", tmp_path / name, "--measure-seconds", "0")
+    assert (said.code, said.out) == (2, "")
+    assert "a bundle is a folder; name it NAME.trtc" in said.err
+    assert f"-o {tmp_path / 'x.trtc'}" in said.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bundle_makes_the_folders_that_it_lies_in(trtc, encoder, tmp_path):
+    assert trtc("build", encoder, "-o", tmp_path / "no" / "deep" / "x.trtc", "--measure-seconds", "0").code == 0
+    assert (tmp_path / "no" / "deep" / "x.trtc" / "manifest.json").is_file()
+
+
+def test_a_place_without_room_for_the_model_is_refused_before_engines_are_built(trtc, encoder, tmp_path, monkeypatch):
+    needed = encoder.stat().st_size
+    free = {"bytes": needed - 1}
+    asked = []
+
+    def usage(folder):
+        asked.append(folder)
+        return SimpleNamespace(free=free["bytes"])
+
+    monkeypatch.setattr("trtc.compiler.bundle_space.shutil.disk_usage", usage)
+    words = ("build", encoder, "-o", tmp_path / "no" / "x.trtc", "--measure-seconds", "0", "--no-cache")
+    with monkeypatch.context() as patch:
+        patch.setattr("trtc.compiler.pipeline.analyse", lambda *_: pytest.fail("work has begun"))
+        said = trtc(*words)
+    assert said.code == 4
+    assert f"{needed - 1} bytes free, a bundle of this model takes {needed} bytes or more" in said.err
+    assert (asked, list(tmp_path.iterdir())) == ([tmp_path], [])
+    free["bytes"] = needed
+    assert trtc(*words).code == 0

@@ -200,7 +200,7 @@ def test_a_request_that_does_not_fit_is_refused(trtc, built, request_file, array
         pytest.param(["--sizes", "batch=1..2,seq=3"], 2, "a run needs one size", id="range"),
         pytest.param(["--sizes", "batch=9,seq=3"], 2, "batch=9, but this bundle serves batch 1..4", id="too-large"),
         pytest.param(["--all-profiles", "--sizes", "batch=1,seq=1"], 2, "states all sizes itself", id="both"),
-        pytest.param(["--all-profiles", "--max-memory", "1K"], 4, "of the budget of 1024 bytes", id="budget"),
+        pytest.param(["--all-profiles", "--max-memory", "1K"], 4, "needed, the budget is 1 KiB; raise", id="budget"),
         pytest.param(["--all-profiles", "--max-memory", "lots"], 2, "is no memory size", id="no-memory-size"),
         pytest.param(["--all-profiles", "--engine", "gpu"], 2, "did you mean 'cpu'?", id="unknown-engine"),
         pytest.param(["--all-profiles", "--outputs", "poled"], 2, "did you mean 'pooled'?", id="unknown-output"),
@@ -293,3 +293,41 @@ def test_a_name_that_was_cut_at_a_comma_is_told_with_its_quotes(trtc, tmp_path, 
 
 def test_an_input_that_shares_its_symbols_needs_no_shape(trtc, built):
     assert trtc("run", built, "--shapes=input_ids:2x5").code == 0
+
+
+def test_bundles_of_different_inputs_are_not_compared_and_both_are_listed(trtc, built, tiny_model, tmp_path):
+    onnx.save(tiny_model("rows"), tmp_path / "other.onnx")
+    assert trtc("build", tmp_path / "other.onnx", "--measure-seconds", "0").code == 0
+    for one, two, inputs in (
+        (built, tmp_path / "other.trtc", "'input_ids', 'attention_mask' and 'x'"),
+        (tmp_path / "other.trtc", built, "'x' and 'input_ids', 'attention_mask'"),
+    ):
+        said = trtc("compare", one, two)
+        assert said.code == 2
+        assert f"have different inputs: {inputs}; compare" in said.err
+
+
+@pytest.mark.parametrize("value", [10, -11])
+def test_a_value_beside_those_that_the_bundle_was_built_with_is_named_with_input_and_range(
+    trtc, built, tmp_path, value
+):
+    ids = np.array([[1, value, 2]])
+    np.savez(tmp_path / "bad.npz", input_ids=ids, attention_mask=np.ones_like(ids))
+    said = trtc("run", built, "--inputs", tmp_path / "bad.npz")
+    assert (said.code, said.out) == (2, "")
+    assert f"input 'input_ids' holds {value}, this bundle was built with values of 0..9; give values" in said.err
+
+
+def test_a_bundle_that_holds_no_range_says_what_the_build_ran_with(trtc, encoder, tmp_path):
+    assert trtc("build", encoder, "-o", tmp_path / "any.trtc", "--measure-seconds", "0").code == 0
+    ids = np.array([[1, 10, 2]])
+    np.savez(tmp_path / "bad.npz", input_ids=ids, attention_mask=np.ones_like(ids))
+    said = trtc("run", tmp_path / "any.trtc", "--inputs", tmp_path / "bad.npz")
+    assert (said.code, said.out) == (1, "")
+    assert "the build ran it with values generated: input_ids in 0..9 (indexes a table of 10 rows)" in said.err
+
+
+def test_a_value_that_runs_is_not_blamed(trtc, built, tmp_path):
+    ids = np.array([[1, -1, 2]])  # counted from the end of the table
+    np.savez(tmp_path / "odd.npz", input_ids=ids, attention_mask=np.ones_like(ids))
+    assert trtc("run", built, "--inputs", tmp_path / "odd.npz").code == 0

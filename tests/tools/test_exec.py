@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,17 +15,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
 from trtc.compiler import BuildOptions, build
+from trtc.engines import read_manifest, write_bundle
+from trtc.engines.manifest import RecordedCalls
 from trtc.profiles.recorded import samples_folder
 
 TRTC = Path(sys.executable).with_name("trtc")
 PRELUDE = """
 import os, sys
+import msgspec
 import numpy as np
 import onnxruntime as ort
 model = os.environ["MODEL"]
@@ -94,7 +99,7 @@ def test_a_program_runs_on_the_bundle_and_the_summary_says_so(world):
     done = world.exec("--bundle", world.bundle, "--", sys.executable, world.program(RUN_ONCE))
     assert (done.returncode, done.stdout) == (0, WANTED)
     assert "double.onnx" in done.stderr
-    assert "1 calls of 1 sizes by the bundle" in done.stderr
+    assert "1 call of 1 size by the bundle (" in done.stderr
     assert world.only["bundles"] == [str(world.bundle)]
     assert world.only["through"] == []
 
@@ -240,11 +245,48 @@ def test_a_model_of_another_version_runs_plain_and_the_bundle_is_said_to_be_unus
     assert (done.returncode, done.stdout) == (0, WANTED)
     assert world.only["bundles"] == []
     assert f"{world.bundle}: not used" in done.stderr
+    now = hashlib.sha256(other.read_bytes()).hexdigest()
+    assert (
+        f"({hashlib.sha256(world.model.read_bytes()).hexdigest()[:12]}); opened: other.onnx ({now[:12]})" in done.stderr
+    )
+    assert [item["path"] for item in world.summary["not_used"]] == world.summary["unused_bundles"]
+
+
+def test_the_first_bundle_of_a_model_serves_it_and_the_second_is_named(world):
+    second = world.folder / "second.trtc"
+    shutil.copytree(world.bundle, second)
+    done = world.exec("--bundle", second, "--bundle", world.bundle, "--", sys.executable, world.program(RUN_ONCE))
+    assert (done.returncode, done.stdout, world.only["bundles"]) == (0, WANTED, [str(second)])
+    assert f"{world.bundle}: not used: {second}, another bundle of the same model, came first" in done.stderr
+
+
+def test_calls_are_counted_by_who_answered_and_compared_with_times_of_the_bundle_that_did(world):
+    first, second = world.folder / "first.trtc", world.folder / "second.trtc"
+    seconds = {first: 3.0, second: 700.0}
+    for path, taken_s in seconds.items():
+        shutil.copytree(world.bundle, path)
+        manifest = read_manifest(path)
+        recorded = (RecordedCalls(inputs={"x": (2, 3)}, count=1, seconds=taken_s),)
+        original = msgspec.structs.replace(manifest.original, recorded=recorded)
+        write_bundle(path, msgspec.structs.replace(manifest, original=original), {})
+    code = """
+    s = ort.InferenceSession(model)
+    for _ in range(5):
+        s.run(None, {"x": x})
+    for _ in range(3):
+        s.run(None, {"x": x.tolist()})
+        s.run(["y", "y"], {"x": x})
+    """
+    done = world.exec("--bundle", first, "--bundle", second, "--", sys.executable, world.program(code))
+    assert done.returncode == 0, done.stderr
+    found = world.only
+    assert (found["calls"], found["by_bundle"]["calls"], found["by_onnxruntime"]["calls"]) == (11, 8, 3)
+    assert found["by_bundle"]["seconds"] + found["by_onnxruntime"]["seconds"] == pytest.approx(found["seconds"])
+    assert (found["compared_calls"], found["before_s"]) == (8, 3.0)
+    assert "11 calls of 1 size: 8 by the bundle (" in done.stderr
 
 
 def test_an_altered_bundle_is_not_used_and_the_reason_is_said(world):
-    import shutil
-
     broken = world.folder / "broken.trtc"
     shutil.copytree(world.bundle, broken)
     blob = next((broken / "blobs").glob("*.onnx"))
@@ -474,7 +516,8 @@ def test_a_record_builds_a_bundle_that_serves_the_program(world):
         assert (done.returncode, done.stdout) == (0, WANTED)
         assert world.only["before_s"] == pytest.approx(call["seconds"] / call["count"])
         assert world.only["compared_calls"] == world.only["calls"] == 1
-        assert " before (" in done.stderr
+        assert " in the recorded run)" in done.stderr  # one call tells of no spread, so there is no ratio
+        assert "trtc bench NAME.trtc --vs onnxruntime --model MODEL.onnx compares side by side" in done.stderr
 
 
 def test_times_before_are_compared_for_equal_shapes_only(world):
@@ -487,6 +530,24 @@ def test_times_before_are_compared_for_equal_shapes_only(world):
     done = world.exec("--bundle", world.bundle, "--record-before", record, "--", sys.executable, world.program(code))
     assert (world.only["calls"], world.only["compared_calls"], world.only["before_s"]) == (3, 2, 0.5)
     assert "2 of them have sizes that were recorded before" in done.stderr
+
+
+def test_opening_the_session_that_a_call_falls_through_to_is_no_time_of_the_call(world):
+    code = """
+    from trtc.runtime.compat import counts, session_class
+    clock = [0.0]
+    counts.perf_counter = session_class.perf_counter = lambda: clock[0]
+    real = ort.InferenceSession._trtc_real
+    def slowly(self, *args, **kwargs):
+        clock[0] += 100
+        plain(self, *args, **kwargs)
+    plain, real.__init__ = real.__init__, slowly
+    s = ort.InferenceSession(model)
+    s.run(["y", "y"], {"x": x})
+    """
+    done = world.exec("--bundle", world.bundle, "--", sys.executable, world.program(code))
+    assert done.returncode == 0, done.stderr
+    assert world.only["by_onnxruntime"] == {"calls": 1, "seconds": 0.0, "mean_s": 0.0}
 
 
 def test_what_a_bundle_answered_is_no_time_before(world):
@@ -510,8 +571,9 @@ def test_a_record_of_another_model_is_refused_by_a_build(world):
     other.write_bytes(model.SerializeToString())
     built = subprocess.run([TRTC, "build", other, "--traffic", record], check=False, capture_output=True, text=True)
     assert built.returncode == 2
-    assert "there is no request in it" in built.stderr
-    assert "trtc exec records by content: this model file is" in built.stderr
+    was, now = (hashlib.sha256(path.read_bytes()).hexdigest()[:12] for path in (world.model, other))
+    assert f"it has 1 request of double.onnx ({was}...), none of this model file ({now}...);" in built.stderr
+    assert "has the model changed since? record again, or give the file that was recorded" in built.stderr
 
 
 def test_a_killed_program_leaves_what_it_recorded(world):

@@ -18,7 +18,7 @@ NO_NUMBERS = [10**400, -(10**400), -1, math.nan, math.inf, "3", None, [1], {}]
 @pytest.mark.parametrize("value", NO_NUMBERS, ids=repr)
 def test_what_is_no_number_of_calls_or_seconds_counts_for_nothing(key, value):
     entries = [CALL, {**CALL, key: value}, {**CALL, "model": "other", key: value}]
-    assert before_of(entries) == {"m": {'{"x": [2]}': 0.5}}
+    assert before_of(entries) == {"m": {'{"x": [2]}': (4.0, 0.5)}}
 
 
 @pytest.mark.parametrize(
@@ -30,4 +30,4 @@ def test_lines_that_say_nothing_are_left_out(tmp_path, line):
     with pytest.raises(UsageError, match="holds no calls"):
         read_before(str(path))
     path.write_text(f"{line}\n{json.dumps(CALL)}\n")
-    assert read_before(str(path)) == {"m": {'{"x": [2]}': 0.5}}
+    assert read_before(str(path)) == {"m": {'{"x": [2]}': (4.0, 0.5)}}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 
+import msgspec
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from trtc.engines import read_manifest
 from trtc.tools.recorded import options_text
+from trtc.tools.source_names import source_digests
 
 
 def test_a_model_is_not_run_unasked(trtc, encoder, monkeypatch):
@@ -26,7 +30,7 @@ def test_the_report_of_a_model_has_the_documented_fields(trtc, encoder):
         *("notes", "build_command"),
     }
     assert (report["schema"], report["ran"], report["sizes"]) == ("trtc.inspect-model/1", False, {})
-    assert set(report["source"]) == {"sha256", "size_bytes", "ir_version", "opsets", "producer", "nodes"}
+    assert set(report["source"]) == {"file_sha256", "sha256", "size_bytes", "ir_version", "opsets", "producer", "nodes"}
 
 
 def test_runs_show_the_sizes_and_how_outputs_follow(trtc, encoder):
@@ -192,3 +196,25 @@ def test_the_options_of_a_bundle_can_be_pasted(trtc, built, encoder, tmp_path):
 )
 def test_recorded_options_are_told_apart(name, text, words):
     assert shlex.split(options_text({name: text})) == words
+
+
+def test_the_digest_that_is_shown_first_is_that_of_the_file(trtc, encoder, built, tmp_path):
+    wanted = hashlib.sha256(encoder.read_bytes()).hexdigest()
+    content = trtc("inspect", encoder, "--json").json["source"]["sha256"]
+    assert trtc("inspect", encoder, "--json").json["source"]["file_sha256"] == wanted != content
+    trtc("inspect", built, "--html", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    for shown in (trtc("inspect", encoder).out, trtc("inspect", built).out, page):
+        assert 0 <= shown.index(wanted) < shown.index(content)
+        assert "content digest: model file and external data" in shown
+
+
+def test_a_bundle_that_does_not_hold_the_digest_of_the_file_shows_the_other(built):
+    manifest = msgspec.structs.replace(read_manifest(built), original=None)
+    assert source_digests(manifest) == (("content digest: model file and external data", manifest.source.sha256),)
+
+
+def test_a_bundle_that_is_not_there_is_called_a_bundle(trtc, tmp_path):
+    said = trtc("inspect", tmp_path / "nope.trtc")
+    assert said.code == 2
+    assert "nope.trtc: there is no bundle; give the path of a NAME.trtc folder" in said.err

@@ -131,7 +131,8 @@ def test_another_model_is_refused_with_both_digests(trtc, bundle, tmp_path, tiny
     onnx.save(tiny_model("rows"), tmp_path / "other.onnx")
     said = trtc("verify", bundle, "--model", tmp_path / "other.onnx")
     assert said.code == 2
-    assert read_manifest(bundle).source.sha256 in said.err
+    assert read_manifest(bundle).original.file_sha256 in said.err
+    assert hashlib.sha256((tmp_path / "other.onnx").read_bytes()).hexdigest() in said.err
     assert len([word for word in said.err.replace(",", " ").replace(";", " ").split() if len(word) == 64]) == 2
 
 

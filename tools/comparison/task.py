@@ -8,6 +8,7 @@ import msgspec
 
 from trtc.compiler.samples import Samples, check_samples, load_samples
 from trtc.engines.host import this_host
+from trtc.engines.manifest_file import read_manifest
 from trtc.profiles import UsageError, unknown_name
 from trtc.profiles.grammar import ShapeOptions, quote_name, val_ranges
 from trtc.runtime import load
@@ -71,6 +72,7 @@ class Task:
         rules = self._rules()
         ways = ways_of(self._manifest, given["profiles"], given["mode"])
         self._read_model(work)
+        self._refuse_other_inputs()
         requests = self._requests(ways)
         side = self._side(requests, stack)
         self._save(requests)
@@ -97,8 +99,25 @@ class Task:
         self._model = load_model(self._other, work_folder=work / "model", model_root=self._given["model_root"])
         if self._model.sha256 != self._manifest.source.sha256:
             self._notes.append(
-                f"{self._bundle} was built from another model (SHA-256 {self._manifest.source.sha256}) than "
-                f"{self._other} ({self._model.sha256})"
+                f"{self._bundle} was built from another model (content digest {self._manifest.source.sha256}) "
+                f"than {self._other} ({self._model.sha256})"
+            )
+
+    def _refuse_other_inputs(self) -> None:
+        """Refuse another bundle that the same request cannot be given to."""
+        if self._other is None or not self._other.is_dir():
+            return
+        other = read_manifest(self._other)
+        ours, theirs = (
+            {spec.name: spec.used and not spec.has_default for spec in manifest.signature.inputs}
+            for manifest in (self._manifest, other)
+        )
+        made = {derived.input for derived in other.derived}
+        needed = {name for name, must in theirs.items() if must and name not in made}
+        if not {name for name, must in ours.items() if must} <= theirs.keys() or not needed <= ours.keys():
+            raise UsageError(
+                f"{self._bundle} and {self._other} have different inputs: {', '.join(map(repr, ours)) or 'none'} and "
+                f"{', '.join(map(repr, theirs)) or 'none'}; compare bundles that take the same request"
             )
 
     def _requests(self, ways: Sequence[Way]) -> list[Request]:

@@ -11,6 +11,7 @@ from trtc.tools.durations import seconds_text
 from trtc.tools.output import counted, size_text
 from trtc.tools.report.page import Section, facts, figure, note, paragraph, table
 from trtc.tools.report.plots import bars
+from trtc.tools.source_names import source_digests
 from trtc.tools.verification import COLUMNS, verification_texts, verified_text, worst_results
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def host_section(manifest: Manifest) -> Section:
         ("built by", f"trtc {build.trtc} with {', '.join(f'{k} {v}' for k, v in build.libraries.items())}"),
         ("built on", ", ".join(build.machine.values()) or "not said"),
         ("from a model of", f"{size_text(source.size_bytes)}, made by {source.producer or 'not said'}"),
-        ("its SHA-256", source.sha256),
+        *((name, digest) for name, digest in source_digests(manifest)),
     ]
     return Section("Host and build", facts("This machine, and where the bundle comes from", pairs))
 

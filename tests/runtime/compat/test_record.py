@@ -20,7 +20,7 @@ from trtc.profiles import UsageError
 from trtc.profiles.recorded import samples_folder
 from trtc.profiles.traffic_files import ReadOptions, read_traffic
 from trtc.runtime.compat import journal, session_class_for
-from trtc.runtime.compat.counts import MAX_REASONS, MAX_SHAPES, MAX_TIMES
+from trtc.runtime.compat.counts import MAX_REASON, MAX_REASONS, MAX_SHAPES, MAX_TIMES
 from trtc.runtime.compat.desk import Desk
 from trtc.runtime.compat.record_lines import MOST_TIMES, line_of, merged
 from trtc.runtime.compat.samples import MAX_SAMPLE_BYTES, Sampler
@@ -136,6 +136,20 @@ def test_memory_is_bounded_whatever_comes(tmp_path):
     reasons = [entry for entry in report if "reason" in entry]
     assert len(reasons) == MAX_REASONS + 1
     assert sum(entry["count"] for entry in reasons) == MAX_SHAPES + 50
+
+
+@pytest.mark.parametrize(("reason", "kept"), [
+    pytest.param("word " * 199 + "1234.", "word " * 199 + "1234.", id="all-that-fits"),
+    pytest.param("word " * 300, "word " * 198 + "word ...", id="cut-at-a-word"),
+    pytest.param("x" * 1001, "x" * 996 + " ...", id="one-long-word"),
+])  # fmt: skip
+def test_a_long_reason_is_cut_at_a_word_and_says_so(tmp_path, reason, kept):
+    _, counts = desk_of(tmp_path, values=False)
+    counts.due_s = float("inf")
+    counts.fell_through("run", reason)
+    [entry] = [entry for entry in counts.drain()[1] if "reason" in entry]
+    assert entry["reason"] == kept
+    assert len(kept) <= MAX_REASON == 1000
 
 
 def test_a_record_that_becomes_unwritable_is_noted_once_and_nothing_is_raised(tmp_path):
