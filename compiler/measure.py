@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from trtc.compiler.timing import calls_per_s, median_s, prepared
+from trtc.compiler.trade_off import lone_call_text
 from trtc.compiler.ways import Way, race
 from trtc.engines.manifest import Execution
 
@@ -43,11 +44,15 @@ class MeasureOptions:
         wanted: a mode that the user fixed, or ``auto``.
         budget_s: seconds for everything; 0 measures nothing.
         threads: processors that this process may use.
+        callers: that the program has at once; 0 for as many as help.
+        device: whether the engine runs on a device, where calls share no processors.
     """
 
     wanted: WantedMode
     budget_s: float
     threads: int
+    callers: int = 0
+    device: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +79,10 @@ def measure(open_engine: OpenEngine, subject: Subject, rules: Sequence[PadRule],
     """
     fixed: Mode = "bucket" if options.wanted == "bucket" else "exact"
     if options.budget_s <= 0:
-        return Measured(Execution(mode=fixed, reason="nothing was measured (--measure-seconds 0)"), ())
+        return Measured(unmeasured(fixed, "nothing was measured (--measure-seconds 0)", device=options.device), ())
     rng = np.random.default_rng(0)
     way = _choose_threads(open_engine, subject, options)
-    engine = open_engine(way.threads, spinning=way.slots * way.threads <= options.threads)
+    engine = open_engine(way.threads)
     try:
         share_s = options.budget_s / 4 / len(subject.ladder.profiles)
         cost_s = tuple(
@@ -103,6 +108,23 @@ def measure(open_engine: OpenEngine, subject: Subject, rules: Sequence[PadRule],
     return Measured(execution, cost_s if all(cost_s) else ())
 
 
+def unmeasured(mode: Mode, reason: str, *, device: bool) -> Execution:
+    """Say how an engine runs that was not measured.
+
+    On processors one call runs at a time, with all of them, as in a session of ONNX Runtime: a lone call is fast, and
+    no processor is asked for twice. On a device calls need no processors, and as many run at once as a session decides.
+
+    Args:
+        mode: to run in.
+        reason: for the mode, and why nothing was measured.
+        device: whether the engine runs on a device.
+    """
+    if device:
+        return Execution(mode=mode, reason=reason)
+    alone = "one call at a time on all processors is fastest for a lone caller; others wait for it"
+    return Execution(mode=mode, slots=1, reason=f"{reason}; {alone}")
+
+
 def fastest(course: Race, modes: Sequence[Mode], ways: Sequence[tuple[int, int]], budget_s: float) -> Measured:
     """Choose the mode, the slots and the threads that serve given requests fastest.
 
@@ -126,15 +148,16 @@ def fastest(course: Race, modes: Sequence[Mode], ways: Sequence[tuple[int, int]]
 
 def _reason(outcome: Outcome, modes: Sequence[Mode]) -> str:
     best = outcome.best
-    text = (
-        f"{best.slots} call{'s' * (best.slots != 1)} at once, {best.threads} thread{'s' * (best.threads != 1)} each, "
-        f"served {outcome.rates[best]:.1f} requests/s of this traffic ({outcome.requests} sizes)"
-    )
+    text = f"served {outcome.rates[best]:.1f} requests/s of this traffic ({outcome.requests} sizes)"
     other = outcome.best_of("bucket" if best.mode == "exact" else "exact")
     if other is not None:
         said = "padded to the bucket" if other.mode == "bucket" else "at exact sizes"
-        return f"{text}; {said} at most {outcome.rates[other]:.1f}"
-    return f"{text}; no other mode was tried" if len(modes) == 1 else text
+        text += f"; {said} at most {outcome.rates[other]:.1f}"
+    elif len(modes) == 1:
+        text += "; no other mode was tried"
+    lone_s = {(way.slots, way.threads): lone_s for way, lone_s in outcome.lone_s.items() if way.mode == best.mode}
+    lone = lone_call_text(lone_s, (best.slots, best.threads))
+    return f"{text}; {lone}" if lone else text
 
 
 def _mode_from(exact_s: float, bucket_s: float) -> tuple[Mode, str]:
@@ -201,13 +224,14 @@ def _choose_threads(open_engine: OpenEngine, subject: Subject, options: MeasureO
     allowed = options.threads
     sizes = _typical_sizes(subject)
     if allowed == 1 or sizes is None:
-        return _Way(allowed, 1, "one processor" if allowed == 1 else "no typical size is known", {})
-    ways = ways_of(allowed)
+        # Without sizes to measure at, a lone call comes first, as where nothing is measured.
+        return _Way(1, allowed, "one processor" if allowed == 1 else "no typical size is known", {})
+    ways = ways_of(allowed, options.callers)
     share_s = options.budget_s / 2 / len(ways) / 2
     rates: dict[tuple[int, int], float] = {}
     lone_s: dict[tuple[int, int], float] = {}
     for way in ways:
-        engine = open_engine(way[1], spinning=way[0] * way[1] <= allowed)
+        engine = open_engine(way[1])
         try:
             rng = np.random.default_rng(2)
             calls = [prepared(engine, subject, (), sizes, rng) for _ in range(way[0])]
@@ -217,21 +241,27 @@ def _choose_threads(open_engine: OpenEngine, subject: Subject, options: MeasureO
             engine.close()
     best = max(rates.values())
     slots, threads = min((way for way in ways if rates[way] >= NEARLY * best), key=lambda way: lone_s[way])
-    reason = (
-        f"{slots} call{'s' * (slots != 1)} at once, {threads} thread{'s' * (threads != 1)} each: "
-        f"{rates[slots, threads]:.0f} calls/s (most of all ways tried: {best:.0f})"
-    )
+    rate = rates[slots, threads]
+    most = "the most of all ways tried" if rate == best else f"{best:.0f} is the most of all ways tried"
+    reason = f"{rate:.0f} calls/s, {most}; {lone_call_text(lone_s, (slots, threads))}"
     figures = {f"calls_per_s_{a}x{b}": rate for (a, b), rate in rates.items()}
     figures |= {f"lone_call_s_{a}x{b}": seconds for (a, b), seconds in lone_s.items()}
     return _Way(slots, threads, reason, figures)
 
 
-def ways_of(allowed: int) -> list[tuple[int, int]]:
-    """Calls at once and threads each: the ways that share the processors, and every call on all of them."""
-    if allowed == 1:
-        return [(1, 1)]
-    shares = [n for n in (1 << k for k in range(allowed.bit_length())) if n < allowed]
-    return [*((allowed // n, n) for n in shares), (1, allowed), (allowed, allowed)]
+def ways_of(allowed: int, callers: int = 0) -> list[tuple[int, int]]:
+    """Calls at once and threads each that are worth trying: they share the processors, and ask for none twice.
+
+    More threads than processors look good only where other programs compete; in a program of its own idle threads then
+    have to sleep, and a lone call is slower.
+
+    Args:
+        allowed: processors.
+        callers: that the program has at once; 0 for as many as help.
+    """
+    most = min(callers or allowed, allowed)
+    shares = {1 << k for k in range(allowed.bit_length())} | {allowed, allowed // most}
+    return [(min(allowed // threads, most), threads) for threads in sorted(shares) if threads <= allowed]
 
 
 def _typical_sizes(subject: Subject) -> dict[str, int] | None:

@@ -117,7 +117,7 @@ def build_key(model: Model, declared: Declared, options: BuildOptions) -> str:
             "seed": options.seed,
             "traffic": declared.traffic and [declared.traffic.traffic.digest, options.plan.asked],
             "plan": [options.plan.plan, options.plan.frozen],
-            "run": [options.mode, options.measure_s, options.verify_s, options.fuse],
+            "run": [options.mode, options.measure_s, options.callers, options.verify_s, options.fuse],
             "versions": {**library_versions(targets), "trtc": _version("trtc"), "code": _code_digest()},
             "host": [host.system, host.architecture, host.cpu_features],
         }
@@ -234,7 +234,8 @@ def _option_texts(options: BuildOptions) -> dict[str, str]:
         "tf32": ("yes",) if builder.tf32 else (),
         "timing-cache": ("1 file",) if builder.timing_cache is not None else (),
         **options.plan.texts,
-        "mode": (options.mode,), "samples": (f"{len(options.samples)} paths",) if options.samples else (),
+        "mode": (options.mode,), "callers": (str(options.callers),) if options.callers else (),
+        "samples": (f"{len(options.samples)} paths",) if options.samples else (),
     }  # fmt: skip
     return {name: " ".join(values) for name, values in texts.items() if values}
 

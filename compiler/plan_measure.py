@@ -38,7 +38,7 @@ def first_race(opener: Opener, analysis: Analysis, bounds: Bounds, setting: Sett
         ModelError: when the model does not run at a size of the traffic.
     """
     course = Race(opener.open, analysis.subject, (), rounded(bounds, workload_of(bounds.traffic)), setting.threads)
-    ways = [Way(slots, threads, "exact") for slots, threads in ways_of(setting.threads)]
+    ways = [Way(slots, threads, "exact") for slots, threads in ways_of(setting.threads, setting.options.callers)]
     try:
         return race(course, ways, _WAYS_SHARE * setting.options.measure_s)
     except EngineError as error:
@@ -72,7 +72,8 @@ def compared(opener: Opener, final: Analysis, bounds: Bounds, setting: Setting, 
     """Compare exact sizes with padded ones, on the ladder that was planned."""
     setting.progress.stage("comparing exact sizes with padded ones")
     least = _NEAR * first.rates[first.best]
-    near = [(way.slots, way.threads) for way, rate in first.rates.items() if rate >= least]
+    fastest_lone = min(first.lone_s, key=lambda way: first.lone_s[way])  # measured again, so that it can be told
+    near = [(way.slots, way.threads) for way, rate in first.rates.items() if rate >= least or way == fastest_lone]
     share = 1 - _WAYS_SHARE - _GRID_SHARE
     padded = {rule.symbol for rule in final.plan.padding}
     course = Race(

@@ -91,7 +91,7 @@ class Outcome:
     Attributes:
         best: the choice.
         rates: requests a second of each way, the median of its rounds.
-        lone_s: mean seconds of a request that has the machine to itself, of the ways that were not dropped.
+        lone_s: mean seconds of a request that has the machine to itself, of every way.
         requests: that each round ran.
     """
 
@@ -139,7 +139,7 @@ def race(course: Race, ways: Sequence[Way], budget_s: float) -> Outcome:
             if len(alive) == 1 and i >= 1:
                 break
         lone_s = {
-            way: drive(ready[way][:1], course.requests(way.mode)) / len(course.requests(way.mode)) for way in alive
+            way: drive(ready[way][:1], course.requests(way.mode)) / len(course.requests(way.mode)) for way in ways
         }
     rates = {way: statistics.median(values) for way, values in rounds.items()}
     choice = chosen({way: rounds[way] for way in alive}, lone_s, course.threads)

@@ -24,7 +24,7 @@ from trtc.tools.output import (
     size_text,
 )
 from trtc.tools.places import require_files_in
-from trtc.tools.planned import planned_texts
+from trtc.tools.planned import planned_texts, runs_text
 from trtc.tools.shape_options import ArgumentOrder, model_options, options_from, shape_options
 from trtc.tools.suggestions import ranges_hint, run_command
 from trtc.tools.traffic_options import traffic_options
@@ -210,9 +210,7 @@ def show_report(report: BuildReport) -> None:
         scratch = max((m.scratch_bytes for m in engine.memory), default=-1)
         needs = f", up to {size_text(scratch)} inside the library" if scratch > 0 and engine is not first else ""
         print_text(f"engine {engine.name} ({size}{needs}): {said}")
-    execution = manifest.execution
-    sizes = "exact sizes" if execution.mode == "exact" else "sizes padded to the bucket"
-    print_text(f"runs {sizes}: {execution.reason}")
+    print_text(runs_text(manifest.execution))
     print_line()
     how = "taken from the build cache, digests checked; built" if report.hit else "built"
     print_line(f"{report.path}: {size_text(bundle_size_bytes(manifest))}, {how} in {seconds_text(report.build_s)}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from trtc.tools.durations import seconds_text
 from trtc.tools.output import counted
-from trtc.tools.planned import cost_text
+from trtc.tools.planned import cost_text, runs_text
 
 if TYPE_CHECKING:
     from trtc.tools.plan_view import PlanView
@@ -33,8 +33,7 @@ def sentences(view: PlanView) -> list[str]:
     if view.refused:
         found.insert(0, f"{view.refused:.3%} of the requests are refused; all figures are of the others")
     if view.execution is not None:
-        how = "exact sizes" if view.execution.mode == "exact" else "sizes padded to the bucket"
-        found.append(f"runs {how}: {view.execution.reason}")
+        found.append(runs_text(view.execution))
     return [f"{text[0].upper()}{text[1:]}." for text in found]
 
 

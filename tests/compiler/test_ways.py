@@ -108,6 +108,13 @@ def test_threads_that_help_are_chosen(course):
     assert found.best == Way(1, 2, "exact")
 
 
+def test_the_lone_call_of_a_way_that_was_dropped_is_known_all_the_same(course):
+    """What a lone caller would gain is told, so it is measured where it loses on throughput, too."""
+    ways = [Way(1, 1, "exact"), Way(1, 2, "exact")]
+    found = race(course(lambda _, threads: 1e-4 if threads == 1 else 1e-3, [3, 5]), ways, 0.05)
+    assert set(found.lone_s) == set(ways)
+
+
 def rounds(best, noise=0.0):
     return [best * (1 - noise), best, best * (1 - noise)]
 

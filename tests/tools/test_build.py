@@ -8,8 +8,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from trtc.compiler import BuildOptions
 from trtc.engines import read_manifest
-from trtc.profiles import Profile, Range
+from trtc.engines.host import this_host
+from trtc.profiles import Profile, Range, UsageError
+from trtc.runtime import load
 from trtc.tools.foreign_flags import one_value_each
 
 PADDED = ["--pad", "seq", "--pad", "batch", "--fill", "input_ids=0", "--fill", "attention_mask=0"]
@@ -137,3 +140,35 @@ def test_a_build_with_other_options_is_not_called_the_same(trtc, encoder, tmp_pa
     trtc("build", *words, "101")
     assert "a build of this model with other options took " in trtc("build", *words, "102").err
     assert "the same build took " in trtc("build", *words, "102").err
+
+
+def test_without_measuring_one_call_at_a_time_has_all_processors(trtc, encoder, tmp_path):
+    said = trtc("build", encoder, "-o", tmp_path / "x.trtc", "--measure-seconds", "0")
+    execution = read_manifest(tmp_path / "x.trtc").execution
+    assert (execution.slots, execution.threads) == (1, 0)
+    assert "requests run exact, 1 call at a time, all threads: nothing was measured (--measure-seconds 0)" in said.out
+    with load(tmp_path / "x.trtc") as session:
+        loaded = session.explain().execution
+        assert (loaded.slots, loaded.threads) == (1, this_host().threads)
+
+
+def test_callers_are_an_option_of_the_build_and_part_of_its_key(trtc, encoder, tmp_path):
+    words = ["build", encoder, "-o", tmp_path / "x.trtc", "--measure-seconds", "0.05"]
+    assert trtc(*words).code == 0
+    said = trtc(*words, "--callers", "1", "--json")
+    assert (said.code, said.json["cache_hit"]) == (0, False)
+    manifest = read_manifest(tmp_path / "x.trtc")
+    assert manifest.build.options["callers"] == "1"
+    assert manifest.execution.slots == 1
+    assert "--callers 1" in trtc("inspect", tmp_path / "x.trtc").out
+    assert "build with --callers 1" not in manifest.execution.reason
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "many"])
+def test_callers_that_cannot_be_are_refused(trtc, encoder, wrong):
+    said = trtc("build", encoder, "--callers", wrong)
+    assert (said.code, said.out) == (2, "")
+    (line,) = said.err.splitlines()
+    assert "--callers" in line
+    with pytest.raises(UsageError, match="callers=-1; give 1 or more"):
+        BuildOptions(callers=-1)

@@ -106,7 +106,7 @@ def test_a_bundle_is_shown_with_everything_that_it_says(trtc, built):
         "while input_ids is 0..9\n",
         "876 B  yes       chosen\ncpu: fits: cpu with onnxruntime",
         "ONNX Runtime CPU, optimizations off",
-        "requests run exact: nothing was measured",
+        "requests run exact, 1 call at a time, all threads: nothing was measured",
     ):
         assert text in out
     assert max(map(len, out.splitlines())) > 80, "lines are neither wrapped nor cut"

@@ -164,6 +164,7 @@ def test_a_frozen_plan_of_another_model_says_what_does_not_hold(trtc, encoder, f
         pytest.param(["--dim", "seq=1..9"], "states the profiles", id="ranges"),
         pytest.param(["--pad", "batch"], "--pad batch contradicts", id="padding"),
         pytest.param(["--mode", "bucket"], "says how requests run", id="mode"),
+        pytest.param(["--callers", "2"], "--callers 2 contradicts", id="callers"),
         pytest.param(["--traffic", "t.jsonl"], "give one of the two", id="traffic"),
     ],
 )
