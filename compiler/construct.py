@@ -89,7 +89,7 @@ def construct(model: Model, analysis: Analysis, evidence: tuple[Evidence, ...], 
             wanted = MeasureOptions(
                 options.mode, options.measure_s, setting.threads, callers=options.callers, device=own
             )
-            figures = measure(opener.open, analysis.subject, analysis.plan.padding, wanted)
+            figures = measure(opener.open, analysis.subject, analysis.plan.padding, wanted, progress)
         if figures is not None:
             record = replace_fields(record, execution=figures.execution if own else None)
             measured = measured or figures

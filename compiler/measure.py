@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from trtc.compiler.options import Silent
 from trtc.compiler.timing import calls_per_s, median_s, prepared
 from trtc.compiler.trade_off import lone_call_text
 from trtc.compiler.ways import Way, race
 from trtc.engines.manifest import Execution
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from trtc.compiler.options import WantedMode
+    from trtc.compiler.options import Progress, WantedMode
     from trtc.compiler.probes.subject import Subject
     from trtc.compiler.ways import Outcome, Race
     from trtc.engines.manifest import Mode
@@ -27,6 +28,9 @@ NEARLY = 0.9
 """Ways to run within a tenth of the best throughput count as equal; of those the one with the least latency wins."""
 SIZES_PER_PROFILE = 4
 _FEWEST_PAIRS, _MOST_PAIRS = 4, 16
+_RUNS = 4
+"""Of a call at least, where one takes longer than its share of the time: to prepare it, to time it, beside others."""
+_SILENT = Silent()
 
 
 class OpenEngine(Protocol):
@@ -68,7 +72,13 @@ class Measured:
     cost_s: tuple[float, ...]
 
 
-def measure(open_engine: OpenEngine, subject: Subject, rules: Sequence[PadRule], options: MeasureOptions) -> Measured:
+def measure(
+    open_engine: OpenEngine,
+    subject: Subject,
+    rules: Sequence[PadRule],
+    options: MeasureOptions,
+    progress: Progress = _SILENT,
+) -> Measured:
     """Measure and choose.
 
     Args:
@@ -76,24 +86,37 @@ def measure(open_engine: OpenEngine, subject: Subject, rules: Sequence[PadRule],
         subject: signature, ladder, values.
         rules: accepted padding.
         options: what to measure, and for how long.
+        progress: told how far it is.
     """
     fixed: Mode = "bucket" if options.wanted == "bucket" else "exact"
     if options.budget_s <= 0:
         return Measured(unmeasured(fixed, "nothing was measured (--measure-seconds 0)", device=options.device), ())
     rng = np.random.default_rng(0)
-    way = _choose_threads(open_engine, subject, options)
+    way = _choose_threads(open_engine, subject, options, progress)
     engine = open_engine(way.threads)
     try:
-        share_s = options.budget_s / 4 / len(subject.ladder.profiles)
-        cost_s = tuple(
-            median_s(prepared(engine, subject, rules, _closed(p), rng), share_s) if _closed(p) else 0.0
-            for p in subject.ladder.profiles
-        )
+        profiles = subject.ladder.profiles
+        share_s = options.budget_s / 4 / len(profiles)
+
+        def cost_of(i: int) -> float:
+            progress.detail(f"profile {i + 1} of {len(profiles)}")
+            bucket = _closed(profiles[i])
+            return median_s(prepared(engine, subject, rules, bucket, rng), share_s) if bucket else 0.0
+
+        cost_s = tuple(map(cost_of, range(len(profiles))))
         mode: Mode = fixed
         figures: dict[str, float] = {}
         reason = f"sizes run {fixed}, as asked"
         if options.wanted == "auto":
-            exact_s, bucket_s = _exact_against_bucket(engine, subject, rules, cost_s, options.budget_s / 4)
+            padded = frozenset(rule.symbol for rule in rules)
+            pairs = _sizes_to_compare(subject, padded) if padded else []
+            pair_rng = np.random.default_rng(0)
+            pair_share_s = options.budget_s / 4 / max(len(pairs), 1)
+
+            def exactly_s(sizes: dict[str, int]) -> float:
+                return median_s(prepared(engine, subject, rules, sizes, pair_rng), pair_share_s)
+
+            exact_s, bucket_s = _exact_against_bucket(exactly_s, pairs, cost_s, options.budget_s / 4, progress)
             figures = {"exact_s": exact_s, "bucket_s": bucket_s} if bucket_s else {}
             mode, reason = _mode_from(exact_s, bucket_s)
     finally:
@@ -170,18 +193,20 @@ def _mode_from(exact_s: float, bucket_s: float) -> tuple[Mode, str]:
 
 
 def _exact_against_bucket(
-    engine: Engine, subject: Subject, rules: Sequence[PadRule], cost_s: Sequence[float], budget_s: float
+    exactly_s: Callable[[dict[str, int]], float],
+    pairs: Sequence[tuple[dict[str, int], int]],
+    cost_s: Sequence[float],
+    budget_s: float,
+    progress: Progress,
 ) -> tuple[float, float]:
-    """Mean seconds of exact runs and of padded ones, over sizes that each profile would take."""
-    padded = frozenset(rule.symbol for rule in rules)
-    pairs = _sizes_to_compare(subject, padded)
-    if not padded or not pairs:
+    """Mean seconds of exact runs and of padded ones, over sizes that each profile would take; 0 without any."""
+    if not pairs:
         return 0.0, 0.0
-    rng = np.random.default_rng(0)
     exact_s = bucket_s = 0.0
     start_s = time.perf_counter()
     for done, (sizes, index) in enumerate(pairs, 1):
-        exact_s += median_s(prepared(engine, subject, rules, sizes, rng), budget_s / len(pairs))
+        progress.detail(f"exact size {done} of {len(pairs)}")
+        exact_s += exactly_s(sizes)
         bucket_s += cost_s[index]
         if done >= _FEWEST_PAIRS and time.perf_counter() - start_s > budget_s:
             break
@@ -219,7 +244,7 @@ class _Way:
     figures: dict[str, float]
 
 
-def _choose_threads(open_engine: OpenEngine, subject: Subject, options: MeasureOptions) -> _Way:
+def _choose_threads(open_engine: OpenEngine, subject: Subject, options: MeasureOptions, progress: Progress) -> _Way:
     """Choose how many calls run at once and with how many threads each."""
     allowed = options.threads
     sizes = _typical_sizes(subject)
@@ -230,12 +255,16 @@ def _choose_threads(open_engine: OpenEngine, subject: Subject, options: MeasureO
     share_s = options.budget_s / 2 / len(ways) / 2
     rates: dict[tuple[int, int], float] = {}
     lone_s: dict[tuple[int, int], float] = {}
-    for way in ways:
+    for i, way in enumerate(ways):
+        progress.detail(f"way {i + 1} of {len(ways)}")
         engine = open_engine(way[1])
         try:
             rng = np.random.default_rng(2)
             calls = [prepared(engine, subject, (), sizes, rng) for _ in range(way[0])]
             lone_s[way] = median_s(calls[0], share_s)
+            if i == 0:
+                runs = sum(slots + _RUNS for slots, _ in ways) + _RUNS * (len(subject.ladder.profiles) + _FEWEST_PAIRS)
+                progress.ahead(max(options.budget_s, runs * lone_s[way]))
             rates[way] = calls_per_s(calls, share_s)
         finally:
             engine.close()

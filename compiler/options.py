@@ -82,6 +82,9 @@ class Progress(Protocol):
     def detail(self, text: str) -> None:
         """Say how far the stage is."""
 
+    def ahead(self, seconds: float) -> None:
+        """Say how long the stage will take from now on, about."""
+
     def note(self, text: str) -> None:
         """Say something worth knowing."""
 
@@ -125,6 +128,10 @@ class Recorded:
         """Pass it on."""
         self._watcher.detail(text)
 
+    def ahead(self, seconds: float) -> None:
+        """Pass it on."""
+        self._watcher.ahead(seconds)
+
     def note(self, text: str) -> None:
         """Keep a note, and pass it on."""
         self.notes.append(text)
@@ -142,6 +149,9 @@ class Silent:
         """Ignore it."""
 
     def detail(self, text: str) -> None:
+        """Ignore it."""
+
+    def ahead(self, seconds: float) -> None:
         """Ignore it."""
 
     def note(self, text: str) -> None:

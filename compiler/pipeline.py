@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import tempfile
+import time
 from dataclasses import dataclass, fields, replace
 from hashlib import file_digest, sha256
 from importlib.metadata import PackageNotFoundError, version
@@ -49,7 +50,7 @@ class BuildReport:
         path: of the bundle.
         manifest: of the bundle.
         hit: whether the bundle came from the build cache.
-        build_s: seconds that building took, now or when the cache entry was made.
+        build_s: seconds from the start to the bundle, loading included, now or when the cache entry was made.
         notes: what a person should know, also when the bundle came from the cache.
     """
 
@@ -76,6 +77,7 @@ def build(model_path: Path, output: Path, options: BuildOptions, progress: Progr
         HostError: the environment does not fit (4).
     """
     progress = progress or Silent()
+    begun_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="trtc-build-") as work:
         progress.stage("loading the model")
         model = load_model(model_path, work_folder=Path(work) / "model", model_root=options.model_root)
@@ -93,7 +95,9 @@ def build(model_path: Path, output: Path, options: BuildOptions, progress: Progr
         outcome = cache.get_or_build(
             key,
             output,
-            lambda folder: _build(model, declared, key, Setting(options, folder, threads, progress), model_path),
+            lambda folder: replace(
+                _build(model, declared, key, Setting(options, folder, threads, progress), model_path), begun_s=begun_s
+            ),
             on_wait=lambda: progress.stage("waiting for another process that builds the same"),
         )
     return BuildReport(output, outcome.manifest, outcome.hit, outcome.build_s, (*model.notes, *outcome.notes))

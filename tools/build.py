@@ -115,7 +115,7 @@ def build(  # the positional mark keeps options of any name apart from the conte
                 else "a model that its manifest does not tell"
             )
             print_text(f"note: replaced the bundle that was there, built from {built}")
-        show_report(report)
+        show_report(report, report.build_s if report.hit else progress.whole_s)
 
 
 def _source_of(target: Path) -> str | None:
@@ -164,8 +164,8 @@ def refuse_output(target: Path, source: Path) -> None:
     require_files_in(parent, str(target), "change its rights, or choose another folder with -o")
 
 
-def show_report(report: BuildReport) -> None:
-    """Print what was built, what was shown about it, and what to do next."""
+def show_report(report: BuildReport, build_s: float) -> None:
+    """Print what was built, what was shown about it, and what to do next; ``build_s`` by the clock of the stages."""
     from trtc.engines import bundle_size_bytes
 
     manifest = report.manifest
@@ -213,7 +213,7 @@ def show_report(report: BuildReport) -> None:
     print_text(runs_text(manifest.execution))
     print_line()
     how = "taken from the build cache, digests checked; built" if report.hit else "built"
-    print_line(f"{report.path}: {size_text(bundle_size_bytes(manifest))}, {how} in {seconds_text(report.build_s)}")
+    print_line(f"{report.path}: {size_text(bundle_size_bytes(manifest))}, {how} in {seconds_text(build_s)}")
     if hint := ranges_hint(manifest):
         print_command("hint: sizes are served as they come; ranges give planned memory, such as", hint)
     unverified = [e.name for e in manifest.engines if not e.verified and e.backend != NULL]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from trtc.compiler import BuildOptions
+from trtc.compiler import BuildOptions, build
+from trtc.compiler.importer import load_model
 from trtc.engines import read_manifest
 from trtc.engines.host import this_host
 from trtc.profiles import Profile, Range, UsageError
@@ -172,3 +174,27 @@ def test_callers_that_cannot_be_are_refused(trtc, encoder, wrong):
     assert "--callers" in line
     with pytest.raises(UsageError, match="callers=-1; give 1 or more"):
         BuildOptions(callers=-1)
+
+
+def test_how_long_a_build_took_is_what_its_stages_say(trtc, encoder, tmp_path):
+    said = trtc("build", encoder, "-o", tmp_path / "x.trtc", "--measure-seconds", "0.05", "--no-cache")
+    stages = re.findall(r"\(at (.*)\)", said.err)
+    assert re.findall(r"built in (.*)", said.out) == [stages[-1]]
+
+
+def test_the_time_of_a_build_begins_with_loading_its_model(encoder, tmp_path, monkeypatch):
+    """The record of the cache, JSON and the stages count from the same start."""
+    clock = iter(range(1, 10**6))
+    monkeypatch.setattr("trtc.compiler.pipeline.time.monotonic", lambda: float(next(clock)))
+    loaded = []
+
+    def load_late(*args, **kwargs):
+        for _ in range(1000):
+            next(clock)
+        loaded.append(1)
+        return load_model(*args, **kwargs)
+
+    monkeypatch.setattr("trtc.compiler.pipeline.load_model", load_late)
+    report = build(encoder, tmp_path / "x.trtc", BuildOptions(measure_s=0.0, verify_s=1.0, use_cache=False))
+    assert loaded
+    assert report.build_s > 1000
