@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from trtc.runtime import load
 from trtc.tools.recorded import options_text
 
 
@@ -192,3 +195,28 @@ def test_the_options_of_a_bundle_can_be_pasted(trtc, built, encoder, tmp_path):
 )
 def test_recorded_options_are_told_apart(name, text, words):
     assert shlex.split(options_text({name: text})) == words
+
+
+def test_how_requests_run_and_what_they_were_probed_with_are_said_once(trtc, encoder, tmp_path):
+    samples = tmp_path / "samples"
+    samples.mkdir()
+    for i in range(2):
+        ids = np.full((1, 4), 3 + i, np.int64)
+        np.savez(samples / f"{i}.npz", input_ids=ids, attention_mask=np.ones_like(ids))
+    bundle = tmp_path / "b.trtc"
+    words = ["--dim", "batch=1..2", "--buckets", "seq=4,8", "--pad", "seq", "--pad", "batch", "--fill", "input_ids=0"]
+    words += ["--fill", "attention_mask=0", "--samples", samples, "--threads", "2", "--measure-seconds", "0.05"]
+    built = trtc("build", encoder, *words, "-o", bundle)
+    assert built.code == 0, built.err
+    out = trtc("inspect", bundle).out
+    (line,) = [line for line in out.splitlines() if line.startswith("values of these runs: ")]
+    assert line.startswith("values of these runs: 2 real samples, cut or repeated along the symbols")
+    assert line.count("real sample") == 1
+    (line,) = [line for line in out.splitlines() if line.startswith("requests run ")]
+    assert line in built.out
+    said = re.findall(r"\d+ calls? at (?:once|a time), \d+ threads?", line)
+    assert len(said) == line.count(" at once") + line.count(" at a time") == 1
+    assert "calls/s" in line
+    assert "a lone call takes" in line
+    with load(bundle, slots=2) as session:
+        assert str(session.explain()).count(" at once") == 1
