@@ -22,8 +22,8 @@ def lone_call_text(lone_s: Mapping[tuple[int, int], float], chosen: tuple[int, i
         return ""
     fastest = min(lone_s, key=lambda way: lone_s[way])
     text = f"a lone call takes {_ms(lone_s[chosen])}"
-    if lone_s[chosen] < _ALIKE * lone_s[fastest] or fastest[1] == chosen[1]:
-        return text
+    if chosen[0] == 1 or fastest[1] == chosen[1] or lone_s[chosen] < _ALIKE * lone_s[fastest]:
+        return text  # with one call at a time nothing was traded
     threads = f"{fastest[1]} thread{'s' * (fastest[1] != 1)}"
     return f"{text}; with {threads} {_ms(lone_s[fastest])}: build with --callers 1 if calls come one by one"
 

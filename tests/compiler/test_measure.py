@@ -44,6 +44,7 @@ def test_what_a_lone_caller_pays_is_said_with_the_way_out():
 def test_nothing_is_advised_where_a_lone_caller_pays_nothing():
     assert lone_call_text(LONE_S, (1, 2)) == "a lone call takes 1.3 ms"
     assert lone_call_text({(2, 1): 1.31e-3, (1, 2): 1.3e-3}, (2, 1)) == "a lone call takes 1.31 ms"
+    assert lone_call_text({(1, 1): 2e-3, (1, 2): 1e-3}, (1, 1)) == "a lone call takes 2 ms"
     assert lone_call_text({}, (2, 1)) == ""
 
 
