@@ -49,11 +49,13 @@ class Built:
         manifest: of the bundle.
         sources: the file of each of its blobs, by the blob's path.
         notes: what was found on the way; kept with the entry, so that a hit tells them too.
+        begun_s: when the work for it began, by ``time.monotonic``; None where that is when the cache asked for it.
     """
 
     manifest: Manifest
     sources: Mapping[str, Path]
     notes: tuple[str, ...] = ()
+    begun_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class CacheOutcome:
     Attributes:
         manifest: of the bundle that now lies at the destination.
         hit: whether it came from the cache.
-        build_s: seconds that the build took, now or when the entry was made.
+        build_s: seconds that the build took until its bundle was written, now or when the entry was made.
         notes: what a person should know, such as why the cache was not used.
     """
 
@@ -199,8 +201,8 @@ class BuildCache:
         with self._scratch(key, in_cache=store) as folder:
             start_s = time.monotonic()
             built = build(folder)
-            build_s = time.monotonic() - start_s
             write_bundle(destination, built.manifest, built.sources)
+            build_s = time.monotonic() - (start_s if built.begun_s is None else built.begun_s)
             if store and (problem := self._store(key, built, build_s)) is not None:
                 notes.append(f"the build was not kept in the cache: {problem}")
         return CacheOutcome(built.manifest, hit=False, build_s=build_s, notes=(*built.notes, *notes))

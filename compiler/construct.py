@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace as replace_fields
 
 from trtc.compiler.engine_job import EngineJob, Opener, agreeing, record_of
-from trtc.compiler.measure import Measured, MeasureOptions, measure
+from trtc.compiler.measure import Measured, MeasureOptions, measure, unmeasured
 from trtc.compiler.probes.subject import reduced
 from trtc.compiler.runnable import why_not_here
 from trtc.compiler.scratch import NOT_MEASURED, Trial, scratch_bytes
@@ -86,8 +86,10 @@ def construct(model: Model, analysis: Analysis, evidence: tuple[Evidence, ...], 
         figures = _planned_figures(analysis, target)
         if figures is None and (measured is None or own):
             progress.stage(f"measuring the engine for target {target.text}" if own else "measuring")
-            wanted = MeasureOptions(options.mode, options.measure_s, setting.threads)
-            figures = measure(opener.open, analysis.subject, analysis.plan.padding, wanted)
+            wanted = MeasureOptions(
+                options.mode, options.measure_s, setting.threads, callers=options.callers, device=own
+            )
+            figures = measure(opener.open, analysis.subject, analysis.plan.padding, wanted, progress)
         if figures is not None:
             record = replace_fields(record, execution=figures.execution if own else None)
             measured = measured or figures
@@ -95,7 +97,7 @@ def construct(model: Model, analysis: Analysis, evidence: tuple[Evidence, ...], 
             scratch = _scratch(opener, analysis, measured, setting.folder)
             record = replace_fields(record, memory=_memory(analysis, scratch))
         records.append(record)
-    return Constructed(tuple(records), files, measured or Measured(_unmeasured(analysis, options), ()))
+    return Constructed(tuple(records), files, measured or Measured(_unmeasured(analysis, options, device=False), ()))
 
 
 def open_provisional(model: Model, analysis: Analysis, setting: Setting, target: Target) -> Opener:
@@ -130,16 +132,17 @@ def _unverified(record: EngineRecord, missing: str, analysis: Analysis, options:
         runs=0,
         detail=missing,
     )
-    return replace_fields(record, verification=(nothing,), execution=_unmeasured(analysis, options))
+    device = record.requirements.device != ""
+    return replace_fields(record, verification=(nothing,), execution=_unmeasured(analysis, options, device=device))
 
 
-def _unmeasured(analysis: Analysis, options: BuildOptions) -> Execution:
+def _unmeasured(analysis: Analysis, options: BuildOptions, *, device: bool) -> Execution:
     """Decide how engines run that could not be measured: kernels are chosen for buckets, so padding up wins there."""
     if options.mode == "exact" or not analysis.plan.padding:
         why = "as asked" if options.mode == "exact" else "nothing may be padded up to a bucket"
-        return Execution(mode="exact", reason=f"{why}; nothing was measured")
+        return unmeasured("exact", f"{why}; nothing was measured", device=device)
     why = "as asked" if options.mode == "bucket" else "kernels and graphs are prepared for each bucket"
-    return Execution(mode="bucket", reason=f"{why}; nothing was measured")
+    return unmeasured("bucket", f"{why}; nothing was measured", device=device)
 
 
 def _memory(analysis: Analysis, scratch: dict[str, int]) -> tuple[ProfileMemory, ...]:

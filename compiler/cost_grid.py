@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from trtc.compiler.plan_options import MEASURE_S
 from trtc.profiles.cost import CostModel
 from trtc.profiles.cost_fit import held_out, measured_cost, monotone_grid
 
@@ -196,15 +197,30 @@ def without_outliers(values: Sequence[float]) -> list[float]:
     return [value for value in values if value <= middle + _OUTLIER_MADS * sigma]
 
 
-def unsteadiness(error: HeldOut | None) -> str:
-    """Say that costs are too far off to tell ladders apart well; nothing where they are not, or none were compared."""
-    if error is None or (error.median <= LARGE_MEDIAN and error.worst <= LARGE_WORST):
+def unsteady(error: HeldOut | None) -> bool:
+    """Whether costs are too far off to tell ladders apart well; not where none were compared."""
+    return error is not None and (error.median > LARGE_MEDIAN or error.worst > LARGE_WORST)
+
+
+def unsteadiness(error: HeldOut | None, measure_s: float) -> str:
+    """Say that costs are too far off, and the way out; nothing where they are not.
+
+    Args:
+        error: at sizes that were kept apart.
+        measure_s: seconds that measuring had.
+    """
+    if error is None or not unsteady(error):
         return ""
     return (
         f"costs on this machine were unsteady: at sizes that were kept apart they are off by {error.median:.0%} in "
-        f"the middle, {error.worst:.0%} at worst, and the choice is only as good as they are; raise "
-        "--measure-seconds, or let nothing else run meanwhile"
+        f"the middle, {error.worst:.0%} at worst, and the choice is only as good as they are; measure longer with "
+        f"--measure-seconds {longer_s(measure_s):g}, and let nothing else run meanwhile"
     )
+
+
+def longer_s(measure_s: float) -> float:
+    """Seconds that may be enough where so many were not."""
+    return max(MEASURE_S, 2 * measure_s)
 
 
 def analytic_cost(axes: Sequence[Axis], seconds: Callable[[Point], float], points: int = 9) -> CostModel:

@@ -124,7 +124,9 @@ def _verify(
     names = " and ".join(reference.name for reference in analysis.references)
     setting.progress.stage(f"comparing the engine for target {target} with {names}")
     tolerance = Tolerance(options.atol, options.rtol)
-    verify = VerifyOptions(tolerance=tolerance, seed=options.seed, budget_s=options.verify_s)
+    verify = VerifyOptions(
+        tolerance=tolerance, seed=options.seed, budget_s=options.verify_s, tell=setting.progress.detail
+    )
     try:
         found = verify_engine(engine, analysis.subject, analysis.references, padding, verify)
     finally:

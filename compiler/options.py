@@ -9,6 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 from trtc.compiler.plan_options import PlanOptions
 from trtc.engines.build import Fuse  # noqa: TC001 (a field of a frozen value)
 from trtc.engines.builder_options import BuilderOptions
+from trtc.profiles import UsageError
 from trtc.profiles.grammar import ShapeOptions
 
 WantedMode: TypeAlias = Literal["auto", "exact", "bucket"]
@@ -31,7 +32,8 @@ class BuildOptions:
         rtol: relative part, of the largest magnitude of the reference's output.
         seed: of every generated value.
         mode: run at exact sizes, padded to the bucket, or what measures faster.
-        measure_s: seconds for measuring; 0 measures nothing (exact sizes, one call for each processor).
+        measure_s: seconds for measuring; 0 measures nothing (exact sizes, one call at a time on all processors).
+        callers: that the program has at once: ways to run more calls at once are not tried; 0 for as many as help.
         verify_s: seconds for comparing one engine.
         model_root: folder that external data may lie in; None for the model's own.
         use_cache: look in the build cache, and keep the build there.
@@ -39,6 +41,9 @@ class BuildOptions:
         builder: of engines that TensorRT builds.
         plan: traffic that the ladder is planned for, or a plan file.
         fuse: how far backends may rewrite a graph before their library does.
+
+    Raises:
+        UsageError: for fewer callers than 0.
     """
 
     shapes: ShapeOptions = field(default_factory=ShapeOptions)
@@ -54,6 +59,7 @@ class BuildOptions:
     seed: int = 0
     mode: WantedMode = "auto"
     measure_s: float = 3.0
+    callers: int = 0
     verify_s: float = 60.0
     model_root: Path | None = None
     use_cache: bool = True
@@ -61,6 +67,10 @@ class BuildOptions:
     builder: BuilderOptions = field(default_factory=BuilderOptions)
     plan: PlanOptions = field(default_factory=PlanOptions)
     fuse: Fuse = "close"
+
+    def __post_init__(self) -> None:
+        if self.callers < 0:
+            raise UsageError(f"callers={self.callers}; give 1 or more, or 0 for as many as help")
 
 
 class Progress(Protocol):
@@ -71,6 +81,9 @@ class Progress(Protocol):
 
     def detail(self, text: str) -> None:
         """Say how far the stage is."""
+
+    def ahead(self, seconds: float) -> None:
+        """Say how long the stage will take from now on, about."""
 
     def note(self, text: str) -> None:
         """Say something worth knowing."""
@@ -115,6 +128,10 @@ class Recorded:
         """Pass it on."""
         self._watcher.detail(text)
 
+    def ahead(self, seconds: float) -> None:
+        """Pass it on."""
+        self._watcher.ahead(seconds)
+
     def note(self, text: str) -> None:
         """Keep a note, and pass it on."""
         self.notes.append(text)
@@ -132,6 +149,9 @@ class Silent:
         """Ignore it."""
 
     def detail(self, text: str) -> None:
+        """Ignore it."""
+
+    def ahead(self, seconds: float) -> None:
         """Ignore it."""
 
     def note(self, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import tempfile
+import time
 from dataclasses import dataclass, fields, replace
 from hashlib import file_digest, sha256
 from importlib.metadata import PackageNotFoundError, version
@@ -49,7 +50,7 @@ class BuildReport:
         path: of the bundle.
         manifest: of the bundle.
         hit: whether the bundle came from the build cache.
-        build_s: seconds that building took, now or when the cache entry was made.
+        build_s: seconds from the start to the bundle, loading included, now or when the cache entry was made.
         notes: what a person should know, also when the bundle came from the cache.
     """
 
@@ -76,6 +77,7 @@ def build(model_path: Path, output: Path, options: BuildOptions, progress: Progr
         HostError: the environment does not fit (4).
     """
     progress = progress or Silent()
+    begun_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="trtc-build-") as work:
         progress.stage("loading the model")
         model = load_model(model_path, work_folder=Path(work) / "model", model_root=options.model_root)
@@ -93,7 +95,8 @@ def build(model_path: Path, output: Path, options: BuildOptions, progress: Progr
 
         def build_here(folder: Path) -> Built:
             require_bundle_space(output, model.size_bytes, options.targets)
-            return _build(model, declared, key, Setting(options, folder, threads, progress), model_path)
+            built = _build(model, declared, key, Setting(options, folder, threads, progress), model_path)
+            return replace(built, begun_s=begun_s)
 
         outcome = cache.get_or_build(
             key,
@@ -123,7 +126,7 @@ def build_key(model: Model, declared: Declared, options: BuildOptions) -> str:
             "traffic": declared.traffic and [declared.traffic.traffic.digest, options.plan.asked],
             "recorded": declared.recorded,
             "plan": [options.plan.plan, options.plan.frozen],
-            "run": [options.mode, options.measure_s, options.verify_s, options.fuse],
+            "run": [options.mode, options.measure_s, options.callers, options.verify_s, options.fuse],
             "versions": {**library_versions(targets), "trtc": _version("trtc"), "code": _code_digest()},
             "host": [host.system, host.architecture, host.cpu_features],
         }
@@ -240,7 +243,8 @@ def _option_texts(options: BuildOptions) -> dict[str, str]:
         "tf32": ("yes",) if builder.tf32 else (),
         "timing-cache": ("1 file",) if builder.timing_cache is not None else (),
         **options.plan.texts,
-        "mode": (options.mode,), "samples": (f"{len(options.samples)} paths",) if options.samples else (),
+        "mode": (options.mode,), "callers": (str(options.callers),) if options.callers else (),
+        "samples": (f"{len(options.samples)} paths",) if options.samples else (),
     }  # fmt: skip
     return {name: " ".join(values) for name, values in texts.items() if values}
 

@@ -107,7 +107,7 @@ def options_with_plan(path: Path, options: BuildOptions, *, frozen: bool) -> Bui
         given = getattr(options, name)
         if given not in (getattr(default, name), getattr(plan.build, name)):
             raise UsageError(
-                f"--{name.removesuffix('s').replace('_', '-')} {_said(given)} contradicts {path}, which says "
+                f"{_option(name)} {_said(given)} contradicts {path}, which says "
                 f"{_said(getattr(plan.build, name))}; leave it out, or plan again"
             )
     if options.mode != "auto":
@@ -178,6 +178,10 @@ def _from_file(plan: PlanFile, *, frozen: bool) -> FromFile:
             refused=cost.refused,
         )
     return FromFile(record, measured, target_to_measure(plan.build.targets)[0].text)
+
+
+def _option(name: str) -> str:
+    return "--callers" if name == "callers" else f"--{name.removesuffix('s').replace('_', '-')}"
 
 
 def _said(value: object) -> str:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trtc.compiler.cost_grid import GridOptions, MeasuredCost, measure_cost
+from trtc.compiler.cost_grid import FIRST_RUNS, GridOptions, MeasuredCost, measure_cost
 from trtc.compiler.measure import Measured, fastest, ways_of
 from trtc.compiler.plan_bounds import rounded
-from trtc.compiler.replay import Caller, Request
+from trtc.compiler.replay import Caller, Request, Tally
 from trtc.compiler.ways import Outcome, Race, Way, race
 from trtc.compiler.workload import workload_of
 from trtc.engines.errors import EngineError
@@ -37,8 +37,9 @@ def first_race(opener: Opener, analysis: Analysis, bounds: Bounds, setting: Sett
     Raises:
         ModelError: when the model does not run at a size of the traffic.
     """
-    course = Race(opener.open, analysis.subject, (), rounded(bounds, workload_of(bounds.traffic)), setting.threads)
-    ways = [Way(slots, threads, "exact") for slots, threads in ways_of(setting.threads)]
+    sizes = rounded(bounds, workload_of(bounds.traffic))
+    course = Race(opener.open, analysis.subject, (), sizes, setting.threads, setting.progress)
+    ways = [Way(slots, threads, "exact") for slots, threads in ways_of(setting.threads, setting.options.callers)]
     try:
         return race(course, ways, _WAYS_SHARE * setting.options.measure_s)
     except EngineError as error:
@@ -55,13 +56,21 @@ def measured_cost(opener: Opener, analysis: Analysis, bounds: Bounds, setting: S
     with closing(opener.open(way.threads)) as engine:
         caller = Caller(engine, analysis.subject, ())
 
+        tally = Tally(setting.progress.detail, "run {}")
+        budget_s = _GRID_SHARE * setting.options.measure_s
+
         def run(point: tuple[int, ...]) -> float:
             sizes = bounds.fixed | dict(zip(symbols, point, strict=True))
-            return caller.seconds(Request(sizes, sizes))
+            run_s = caller.seconds(Request(sizes, sizes))
+            if not tally.done:  # the largest size: the corners, each run so often, take this long at most
+                corners_s = run_s * (FIRST_RUNS + 1) * 2 ** len(symbols)
+                setting.progress.ahead(max(budget_s, corners_s))
+            tally.add()
+            return run_s
 
         steps = np.array([bounds.steps[symbol] for symbol in symbols])
         runs_at = traffic_from_rows(symbols, -(-bounds.traffic.sizes // steps) * steps, bounds.traffic.weights)
-        options = GridOptions(_GRID_SHARE * setting.options.measure_s, setting.options.seed)
+        options = GridOptions(budget_s, setting.options.seed)
         try:
             return measure_cost(bounds.axes, run, runs_at, options)
         except EngineError as error:
@@ -72,7 +81,8 @@ def compared(opener: Opener, final: Analysis, bounds: Bounds, setting: Setting, 
     """Compare exact sizes with padded ones, on the ladder that was planned."""
     setting.progress.stage("comparing exact sizes with padded ones")
     least = _NEAR * first.rates[first.best]
-    near = [(way.slots, way.threads) for way, rate in first.rates.items() if rate >= least]
+    fastest_lone = min(first.lone_s, key=lambda way: first.lone_s[way])  # measured again, so that it can be told
+    near = [(way.slots, way.threads) for way, rate in first.rates.items() if rate >= least or way == fastest_lone]
     share = 1 - _WAYS_SHARE - _GRID_SHARE
     padded = {rule.symbol for rule in final.plan.padding}
     course = Race(
@@ -81,6 +91,7 @@ def compared(opener: Opener, final: Analysis, bounds: Bounds, setting: Setting, 
         final.plan.padding,
         [bounds.fixed | sizes for sizes in workload_of(served_part(final.plan.ladder, bounds.traffic, padded))],
         setting.threads,
+        setting.progress,
     )
     return fastest(course, _modes(final, bounds, setting), near, share * setting.options.measure_s)
 

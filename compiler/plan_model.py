@@ -31,6 +31,7 @@ class PlannedModel:
         planning: traffic, cost, curve, and how to run.
         evidence: of the padding, for this ladder.
         notes: what a person should know.
+        measure_s: seconds that measuring had.
     """
 
     model_sha256: str
@@ -38,6 +39,7 @@ class PlannedModel:
     planning: Planning
     evidence: tuple[Evidence, ...]
     notes: tuple[str, ...]
+    measure_s: float
 
 
 def plan_model(model_path: Path, options: BuildOptions, progress: Progress | None = None) -> PlannedModel:
@@ -71,4 +73,5 @@ def plan_model(model_path: Path, options: BuildOptions, progress: Progress | Non
             analysis.planning,
             (analysis.found.evidence, *evidence),
             (*model.notes, *recorded.notes),
+            options.measure_s,
         )

@@ -167,7 +167,7 @@ def _planning(model: Model, analysis: Analysis, bounds: Bounds, setting: Setting
     way = first.best
     setting.progress.stage("measuring what sizes cost")
     cost = measured_cost(opener, analysis, bounds, setting, way)
-    if warning := unsteadiness(cost.model.held_out):
+    if warning := unsteadiness(cost.model.held_out, options.measure_s):
         setting.progress.note(warning)
     setting.progress.stage("planning the ladder")
     result = _whole(plan_ladder(bounds.traffic, cost.model, request), bounds)

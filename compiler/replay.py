@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from dataclasses import dataclass, field
@@ -18,13 +19,15 @@ from trtc.engines.route import fill_input, plan_route
 from trtc.profiles import TrtcError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from trtc.compiler.probes.subject import Feeds, Subject
     from trtc.engines.protocol import Call, Engine
     from trtc.engines.route import RoutePlan
     from trtc.engines.signature import TensorSpec
     from trtc.profiles import PadRule
+
+_TOLD_EVERY_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +107,36 @@ def _key(request: Request) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(request.sizes.values()), tuple(request.run_sizes.values())
 
 
+class Tally:
+    """Counts requests that were run, and tells it a few times a second at most. Any thread may count.
+
+    Args:
+        tell: told how many.
+        text: that the number stands in, such as ``{} of 36 requests``.
+    """
+
+    def __init__(self, tell: Callable[[str], None], text: str) -> None:
+        self.done = 0
+        self._tell = tell
+        self._text = text
+        self._lock = threading.Lock()
+        self._told_s = -math.inf
+
+    def add(self) -> None:
+        """Count one more."""
+        with self._lock:
+            self.done += 1
+            if (now_s := time.perf_counter()) - self._told_s >= _TOLD_EVERY_S:
+                self._told_s = now_s
+                self._tell(self._text.format(self.done))
+
+
 @dataclass(slots=True)
 class _Queue:
     """Requests that are left, and what went wrong; callers take from it one by one."""
 
     left: Any
+    tally: Tally | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     failures: list[TrtcError] = field(default_factory=list)
 
@@ -118,25 +146,31 @@ class _Queue:
             return request
 
 
-def drive(callers: Sequence[Caller], requests: Sequence[Request]) -> float:
-    """Run all requests, each taken by the caller that is free first; seconds in all.
+def drive(callers: Sequence[Caller], requests: Sequence[Request], tally: Tally | None = None) -> float:
+    """Run all requests, each taken by the caller that is free first; seconds in all. A tally counts them.
 
     Raises:
         EngineError: of the first request that failed.
     """
-    queue = _Queue(iter(requests))
+    queue = _Queue(iter(requests), tally)
     return _together([(caller, queue) for caller in callers])
 
 
-def warm_up(callers: Sequence[Caller], requests: Sequence[Request]) -> float:
+def warm_up(callers: Sequence[Caller], requests: Sequence[Request], tally: Tally | None = None) -> float:
     """Let every caller run every request once, the largest first so that its slot grows once; seconds in all.
+
+    A tally counts what they run.
 
     Raises:
         EngineError: as ``drive`` does.
     """
-    once = {_key(request): request for request in requests}.values()
-    ordered = sorted(once, key=lambda request: -prod(request.run_sizes.values()))
-    return _together([(caller, _Queue(iter(ordered))) for caller in callers])
+    ordered = sorted(distinct(requests), key=lambda request: -prod(request.run_sizes.values()))
+    return _together([(caller, _Queue(iter(ordered), tally)) for caller in callers])
+
+
+def distinct(requests: Sequence[Request]) -> list[Request]:
+    """The requests without repetitions."""
+    return list({_key(request): request for request in requests}.values())
 
 
 def _together(work: Sequence[tuple[Caller, _Queue]]) -> float:
@@ -158,5 +192,7 @@ def _empty(caller: Caller, queue: _Queue, over: threading.Event) -> None:
     try:
         while not over.is_set() and (request := queue.next()) is not None:
             caller.run(request)
+            if queue.tally is not None:
+                queue.tally.add()
     except TrtcError as error:
         queue.failures.append(error)

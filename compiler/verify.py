@@ -15,12 +15,13 @@ from trtc.compiler.probes.subject import Runs, reduced
 from trtc.compiler.probes.trial import PaddedRuns, Worst, rank
 from trtc.compiler.tolerance import Tolerance
 from trtc.compiler.verify_points import Point, verify_points
+from trtc.engines.build import unheard
 from trtc.engines.manifest import Evidence, ValueDomain, Verification
 from trtc.engines.route import plan_route
 from trtc.profiles import PadRule, TrtcError, UsageError, sizes_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from trtc.compiler.probes.subject import Feeds, Reference, Subject
     from trtc.engines.protocol import Engine
@@ -38,6 +39,7 @@ class VerifyOptions:
         open_sizes: sizes to run where a range has no upper end.
         random_points: sizes drawn from each closed range, beside its min, opt and max.
         max_samples: real samples that are run.
+        tell: told how far it is, such as ``3 of 12 requests``.
     """
 
     tolerance: Tolerance = field(default_factory=Tolerance)
@@ -47,6 +49,7 @@ class VerifyOptions:
     open_sizes: tuple[int, ...] = (1, 2, 3, 5, 8, 17, 33, 64)
     random_points: int = 2
     max_samples: int = 4
+    tell: Callable[[str], None] = unheard
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,7 @@ def verify_engine(
     check = _Check(engine, subject, padding, options)
     queues = verify_points(subject, padding.rules, options)
     tallies = {key: [_Tally(i, reference) for i, reference in enumerate(references)] for key in queues}
+    done, whole = 0, sum(map(len, queues.values()))
     started_s = time.monotonic()
     spent_s = [0.0] * len(references)
     further_s = min(options.further_budget_s, options.budget_s / 4)
@@ -129,6 +133,8 @@ def verify_engine(
         for key, point in zip(queues, turn, strict=True):
             if point is None:
                 continue
+            done += 1
+            options.tell(f"{done} of {whole} requests")
             late = time.monotonic() - started_s >= options.budget_s
             due = [
                 not late or (i_turn == 0 and options.budget_s > 0) if i == 0 else not late and spent_s[i] < further_s

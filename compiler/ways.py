@@ -13,13 +13,15 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from trtc.compiler.replay import Caller, drive, warm_up
+from trtc.compiler.options import Silent
+from trtc.compiler.replay import Caller, Tally, distinct, drive, warm_up
 from trtc.compiler.workload import requests_in, thinned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from trtc.compiler.measure import OpenEngine
+    from trtc.compiler.options import Progress
     from trtc.compiler.probes.subject import Subject
     from trtc.compiler.replay import Request
     from trtc.engines.manifest import Mode
@@ -38,6 +40,7 @@ _PATIENCE_S = 5.0
 """Where the fewest rounds of all requests would take longer than this, and than the budget, fewer requests are run."""
 _FEWEST_REQUESTS = 4
 """And twice the calls at once, so that there is something to wait for."""
+_SILENT = Silent()
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -70,6 +73,7 @@ class Race:
         rules: accepted padding.
         sizes: requests, each for an equal share.
         threads: processors that this process may use.
+        progress: told how far it is.
     """
 
     open_engine: OpenEngine
@@ -77,6 +81,7 @@ class Race:
     rules: Sequence[PadRule]
     sizes: Sequence[Mapping[str, int]]
     threads: int
+    progress: Progress = _SILENT
 
     def requests(self, mode: Mode) -> tuple[Request, ...]:
         """The requests as a mode runs them."""
@@ -91,7 +96,7 @@ class Outcome:
     Attributes:
         best: the choice.
         rates: requests a second of each way, the median of its rounds.
-        lone_s: mean seconds of a request that has the machine to itself, of the ways that were not dropped.
+        lone_s: mean seconds of a request that has the machine to itself, of every way.
         requests: that each round ran.
     """
 
@@ -127,20 +132,22 @@ def race(course: Race, ways: Sequence[Way], budget_s: float) -> Outcome:
     with ExitStack() as stack:
         ready, run_s = _ready(stack, course, ways)
         course = replace(course, sizes=_affordable(course.sizes, ways, run_s, budget_s))
+        round_s = run_s * sum(len(course.requests(way.mode)) for way in ways)
+        course.progress.ahead(max(budget_s, (FEWEST_ROUNDS + 1) * round_s))  # one for the lone calls
         start_s = time.perf_counter()
         alive = list(ways)
         for i in range(MOST_ROUNDS):
             if i >= FEWEST_ROUNDS and time.perf_counter() - start_s > budget_s:
                 break
+            tally = Tally(course.progress.detail, f"round {i + 1}, run {{}}")
             for way in alive if i % 2 else reversed(alive):
-                rounds[way].append(_rate(ready[way], course.requests(way.mode), budget_s))
+                rounds[way].append(_rate(ready[way], course.requests(way.mode), budget_s, tally))
             best = max(max(rates) for rates in rounds.values())
             alive = [way for way in alive if i == 0 or max(rounds[way]) >= BEHIND * best]
             if len(alive) == 1 and i >= 1:
                 break
-        lone_s = {
-            way: drive(ready[way][:1], course.requests(way.mode)) / len(course.requests(way.mode)) for way in alive
-        }
+        tally = Tally(course.progress.detail, "lone calls, run {}")
+        lone_s = {way: _lone_s(ready[way][0], course.requests(way.mode), tally) for way in ways}
     rates = {way: statistics.median(values) for way, values in rounds.items()}
     choice = chosen({way: rounds[way] for way in alive}, lone_s, course.threads)
     return Outcome(choice, rates, lone_s, len(course.sizes))
@@ -172,6 +179,8 @@ def _ready(stack: ExitStack, course: Race, ways: Sequence[Way]) -> tuple[dict[Wa
     engines: dict[tuple[int, bool], Engine] = {}
     ready: dict[Way, list[Caller]] = {}
     run_s = math.inf
+    whole = sum(way.slots * len(distinct(course.requests(way.mode))) for way in ways)
+    tally = Tally(course.progress.detail, f"{{}} of {whole} requests to warm up")
     for way in ways:
         key = way.threads, way.slots * way.threads <= course.threads
         if key not in engines:
@@ -179,16 +188,21 @@ def _ready(stack: ExitStack, course: Race, ways: Sequence[Way]) -> tuple[dict[Wa
             engines[key] = stack.enter_context(closing(opened))
         ready[way] = [Caller(engines[key], course.subject, course.rules) for _ in range(way.slots)]
         requests = course.requests(way.mode)
-        taken_s = warm_up(ready[way], requests)
-        run_s = min(run_s, taken_s / max(len(set(map(repr, requests))), 1) / way.slots)
+        taken_s = warm_up(ready[way], requests, tally)
+        run_s = min(run_s, taken_s / max(len(distinct(requests)), 1) / way.slots)
     return ready, run_s
 
 
-def _rate(callers: Sequence[Caller], requests: Sequence[Request], budget_s: float) -> float:
+def _lone_s(caller: Caller, requests: Sequence[Request], tally: Tally) -> float:
+    """Mean seconds of a request that has the machine to itself."""
+    return drive([caller], requests, tally) / len(requests)
+
+
+def _rate(callers: Sequence[Caller], requests: Sequence[Request], budget_s: float, tally: Tally) -> float:
     """Requests a second of one round: whole passes, for long enough to tell ways apart."""
     spent_s, passes = 0.0, 0
     while not passes or spent_s < min(_ROUND_S, budget_s / MOST_ROUNDS):
-        spent_s += drive(callers, requests)
+        spent_s += drive(callers, requests, tally)
         passes += 1
     return passes * len(requests) / spent_s
 

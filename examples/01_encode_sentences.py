@@ -22,6 +22,7 @@ import onnxruntime
 from trtc.compiler import BuildOptions, ShapeOptions, build
 from trtc.runtime import TrtcError, load
 from trtc.tools.output import Progress, print_line, print_table
+from trtc.tools.planned import runs_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -153,10 +154,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"time per sentence: trtc {each_ms['trtc']:.2f} ms, plain ONNX Runtime {each_ms['ONNX Runtime']:.2f} ms "
             "(one caller, the same batches, median)"
         )
-        print_line(
-            f"this bundle runs {execution.mode} sizes, {execution.slots} calls at once of {execution.threads} threads: "
-            f"{execution.reason}"
-        )
+        print_line(runs_text(execution))
     return 0 if difference <= allowed else 1
 
 

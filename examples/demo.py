@@ -34,7 +34,8 @@ from trtc.engines import bundle_size_bytes
 from trtc.engines.host import this_host
 from trtc.runtime import TrtcError, load
 from trtc.tools.durations import seconds_text
-from trtc.tools.output import Progress, print_line, print_table, size_text
+from trtc.tools.output import Progress, counted, print_line, print_table, size_text
+from trtc.tools.planned import runs_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -158,7 +159,7 @@ def show_proof(manifest: Manifest) -> None:
         for name, d in Padding(manifest.padding, manifest.evidence).domain.items()
     )
     show_text(f"padding was proven for {domain}; other requests run at their exact sizes")
-    show_text(f"the bundle runs {manifest.execution.mode} sizes: {manifest.execution.reason}")
+    show_text(runs_text(manifest.execution))
 
 
 def requests_by_class(extent: Extent) -> dict[str, list[Feeds]]:
@@ -245,7 +246,7 @@ def compare_speed(session: Session, model: Path, extent: Extent) -> bool:
     print_table("", columns, rows)
     show_text(
         f"texts per second: median of {extent.rounds} rounds in turn, ± half the range; {extent.texts} sentences of "
-        f"Python's documentation in each class, one a request; {execution.slots} callers, threads a call "
+        f"Python's documentation in each class, one a request; {counted(execution.slots, 'caller')}, threads a call "
         f"{execution.threads}, for all three ways. ORT {MAX_TOKENS}: every request padded to {MAX_TOKENS} tokens, "
         "the usual fixed shape"
     )

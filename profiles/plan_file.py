@@ -37,6 +37,7 @@ class PlannedBuild:
         atol: absolute part of the tolerance.
         rtol: relative part.
         seed: of generated values.
+        callers: that the program has at once; 0 for as many as help. Files that leave it out say 0.
     """
 
     targets: tuple[str, ...]
@@ -47,6 +48,7 @@ class PlannedBuild:
     atol: float
     rtol: float
     seed: int
+    callers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +251,7 @@ def _build(table: StrictTable) -> PlannedBuild:
         atol=table.number("atol"),
         rtol=table.number("rtol"),
         seed=table.whole("seed"),
+        callers=table.whole("callers") if table.has("callers") else 0,
     )
     table.done()
     if not found.targets:

@@ -92,6 +92,7 @@ def _build(build: PlannedBuild) -> dict[str, Value]:
         "atol": build.atol,
         "rtol": build.rtol,
         "seed": build.seed,
+        "callers": build.callers,
     }
 
 

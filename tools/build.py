@@ -24,7 +24,7 @@ from trtc.tools.output import (
     size_text,
 )
 from trtc.tools.places import is_same_place, require_files_in
-from trtc.tools.planned import planned_texts
+from trtc.tools.planned import planned_texts, runs_text
 from trtc.tools.shape_options import ArgumentOrder, model_options, options_from, shape_options
 from trtc.tools.suggestions import ranges_hint, run_command
 from trtc.tools.traffic_options import traffic_options
@@ -117,7 +117,7 @@ def build(  # the positional mark keeps options of any name apart from the conte
                 else "a model that its manifest does not tell"
             )
             print_text(f"note: replaced the bundle that was there, built from {built}")
-        show_report(report)
+        show_report(report, report.build_s if report.hit else progress.whole_s)
 
 
 def _source_of(target: Path) -> str | None:
@@ -173,8 +173,8 @@ def refuse_output(target: Path, source: Path) -> None:
     require_files_in(parent, str(target), "change its rights, or choose another folder with -o")
 
 
-def show_report(report: BuildReport) -> None:
-    """Print what was built, what was shown about it, and what to do next."""
+def show_report(report: BuildReport, build_s: float) -> None:
+    """Print what was built, what was shown about it, and what to do next; ``build_s`` by the clock of the stages."""
     from trtc.engines import bundle_size_bytes
 
     manifest = report.manifest
@@ -219,12 +219,10 @@ def show_report(report: BuildReport) -> None:
         scratch = max((m.scratch_bytes for m in engine.memory), default=-1)
         needs = f", up to {size_text(scratch)} inside the library" if scratch > 0 and engine is not first else ""
         print_text(f"engine {engine.name} ({size}{needs}): {said}")
-    execution = manifest.execution
-    sizes = "exact sizes" if execution.mode == "exact" else "sizes padded to the bucket"
-    print_text(f"runs {sizes}: {execution.reason}")
+    print_text(runs_text(manifest.execution))
     print_line()
     how = "taken from the build cache, digests checked; built" if report.hit else "built"
-    print_line(f"{report.path}: {size_text(bundle_size_bytes(manifest))}, {how} in {seconds_text(report.build_s)}")
+    print_line(f"{report.path}: {size_text(bundle_size_bytes(manifest))}, {how} in {seconds_text(build_s)}")
     if hint := ranges_hint(manifest):
         print_command("hint: sizes are served as they come; ranges give planned memory, such as", hint)
     unverified = [e.name for e in manifest.engines if not e.verified and e.backend != NULL]

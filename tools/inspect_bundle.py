@@ -25,7 +25,7 @@ from trtc.tools.output import (
     print_text,
     size_text,
 )
-from trtc.tools.planned import planned_texts
+from trtc.tools.planned import planned_texts, runs_text
 from trtc.tools.recorded import options_text
 from trtc.tools.source_names import source_digests
 from trtc.tools.verification import show_verification, verified_text
@@ -169,9 +169,7 @@ def show_bundle(found: BundleFacts) -> None:
     _show_padding(manifest)
     _show_engines(found)
     _show_memory(found.memory)
-    execution = manifest.execution
-    sizes = "exact" if execution.mode == "exact" else "padded to the bucket"
-    print_text(f"requests run {sizes}: {execution.reason or 'no reason was recorded'}")
+    print_text(runs_text(manifest.execution))
     if manifest.metadata:
         more = len(manifest.metadata) - METADATA_SHOWN
         listed = ", ".join(list(manifest.metadata)[:METADATA_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -8,7 +8,7 @@ from trtc.engines.bundle import bundle_size_bytes
 from trtc.profiles import shape_text
 from trtc.tools.inspect_bundle import memory_texts
 from trtc.tools.output import size_text
-from trtc.tools.planned import planned_texts
+from trtc.tools.planned import planned_texts, way_text
 from trtc.tools.printable import printable
 from trtc.tools.report.evidence import (
     engines_section,
@@ -46,12 +46,11 @@ def inspect_page(found: BundleFacts) -> str:
 
 def _overview(found: BundleFacts) -> Section:
     manifest = found.manifest
-    mode = "at exact sizes" if manifest.execution.mode == "exact" else "padded to the bucket"
     planned, more = memory_texts(found.memory)
     unshown = {record.name: unverified_text(record) for record in manifest.engines}
     pairs = [
         ("engine here", found.chosen or "none"),
-        ("requests run", f"{mode}: {manifest.execution.reason or 'no reason was recorded'}"),
+        ("requests run", f"{way_text(manifest.execution)}: {manifest.execution.reason or 'no reason was recorded'}"),
         ("memory", f"{planned}; {more}"),
         *(("planned", text) for text in planned_texts(manifest)),
     ]

@@ -21,7 +21,7 @@ from trtc.tools.durations import seconds_text
 from trtc.tools.printable import printable, printable_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from trtc.engines.signature import Signature
 
@@ -30,6 +30,8 @@ _GAP = 3
 """Columns that the frame of a table takes beside each cell, at most."""
 _INDENT = "      "
 _NARROWEST = 40
+SILENCE_S = 10.0
+"""A stage that takes longer says how far it is."""
 
 
 def print_json(schema: str, fields: dict[str, Any]) -> None:
@@ -141,30 +143,41 @@ class Progress:
 
     Attributes:
         notes: that were shown.
+        whole_s: seconds from the start to the end of the last stage that ended.
     """
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._console = Console(stderr=True, highlight=False, markup=False)
         self._quiet = quiet
         live = self._console.is_terminal and not quiet
         self._status = self._console.status("") if live else None
         self._stage = ""
         self.notes: list[str] = []
-        self._started_s = self._begun_s = time.monotonic()
+        self.whole_s = 0.0
+        self._started_s = self._begun_s = self._told_s = clock()
 
     def stage(self, text: str) -> None:
         """Begin a stage; the one before it is done."""
         self._finish()
         self._stage = text
-        self._started_s = time.monotonic()
+        self._started_s = self._told_s = self._clock()
         if self._status is not None:
             self._status.update(Text(printable(f"{text} ...")))
             self._status.start()
 
     def detail(self, text: str) -> None:
-        """Say how far the stage is; a live line only, since it is no result."""
+        """Say how far the stage is: in the live line; where there is none, a line from time to time."""
         if self._status is not None:
             self._status.update(Text(printable(f"{self._stage}: {text} ...")))
+        elif (now_s := self._clock()) - self._told_s >= SILENCE_S:
+            self._told_s = now_s
+            self._print(f"{self._stage}: {text}")
+
+    def ahead(self, seconds: float) -> None:
+        """Say how long the stage will take from now on, about, where that is long."""
+        if seconds >= SILENCE_S:
+            self._print(f"{self._stage}: about {seconds_text(seconds)} from here")
 
     def note(self, text: str) -> None:
         """Say something worth knowing."""
@@ -190,8 +203,9 @@ class Progress:
 
     def _finish(self) -> None:
         if self._stage:
-            took, whole = time.monotonic() - self._started_s, time.monotonic() - self._begun_s
-            self._print(f"{self._stage}: {seconds_text(took)} (at {seconds_text(whole)})")
+            now_s = self._clock()
+            took_s, self.whole_s = now_s - self._started_s, now_s - self._begun_s
+            self._print(f"{self._stage}: {seconds_text(took_s)} (at {seconds_text(self.whole_s)})")
         self._stage = ""
 
     def _print(self, text: str) -> None:

@@ -37,7 +37,9 @@ class Fit:
         mode: of the bundle: ``exact`` or ``bucket``.
         today: the ladder of the bundle on this traffic; None when it serves none of it.
         rebuilt: the best ladder for this traffic.
-        rebuilt_s: mean seconds (or elements) of a request with it, in the bundle's mode.
+        again: the rebuilt ladder on this traffic, in the bundle's mode.
+        padded: both ladders when requests are padded to their buckets: today's, if it serves any, and the rebuilt one.
+        exact_known: whether the bundle holds what sizes inside of its buckets cost.
         flat: symbols whose smaller sizes are not known to cost less than the bucket, though the traffic has such.
     """
 
@@ -47,8 +49,15 @@ class Fit:
     mode: str
     today: Evaluation | None
     rebuilt: PlanResult
-    rebuilt_s: float
+    again: Evaluation
+    padded: tuple[Evaluation | None, Evaluation]
+    exact_known: bool
     flat: tuple[str, ...] = ()
+
+    @property
+    def rebuilt_s(self) -> float:
+        """Mean seconds (or elements) of a request with the rebuilt ladder, in the bundle's mode."""
+        return self.again.expected_s
 
     @property
     def refused(self) -> float:
@@ -70,7 +79,7 @@ class Fit:
 
     def fields(self) -> dict[str, Any]:
         """The fields of the JSON object. Seconds are null where the bundle holds no costs."""
-        point, today = self.rebuilt.point, self.today
+        today = self.today
 
         def seconds(value: float) -> float | None:
             return value if self.known_cost else None
@@ -84,7 +93,8 @@ class Fit:
             if today is None
             else {"expected_s": seconds(today.expected_s), "waste": today.waste, "refused": today.refused,
                   "buckets": today.buckets if self.known_cost else None},
-            "rebuilt": {"expected_s": seconds(self.rebuilt_s), "waste": point.waste, "refused": self.rebuilt.refused,
+            "rebuilt": {"expected_s": seconds(self.rebuilt_s), "waste": self.again.waste,
+                        "refused": self.rebuilt.refused,
                         "profiles": self.rebuilt.ladder.profiles, "reason": self.rebuilt.reason},
             "gain_s": None if today is None else seconds(today.expected_s - self.rebuilt_s),
             "gain": self.gain,
@@ -117,14 +127,28 @@ def fit_of(manifest: Manifest, traffic: Traffic) -> Fit:
         refuse_share=0.0 if planned is None else planned.refuse_share,
     )
     result = plan_ladder(traffic, model, request)
-    to_bucket = manifest.execution.mode == "bucket"
-    try:
-        today = evaluate_ladder(manifest.ladder, traffic, model, manifest.padded, to_bucket=to_bucket)
-    except CheckError:
-        today = None
-    again = evaluate_ladder(result.ladder, traffic, model, manifest.padded, to_bucket=to_bucket)
+    mode = manifest.execution.mode
+
+    def both(*, to_bucket: bool) -> tuple[Evaluation | None, Evaluation]:
+        """What today's ladder and the rebuilt one cost, run one way."""
+        again = evaluate_ladder(result.ladder, traffic, model, manifest.padded, to_bucket=to_bucket)
+        try:
+            return evaluate_ladder(manifest.ladder, traffic, model, manifest.padded, to_bucket=to_bucket), again
+        except CheckError:
+            return None, again
+
+    padded = both(to_bucket=True)
+    today, again = padded if mode == "bucket" else both(to_bucket=False)
     flat = () if cost is None else _flat(cost, traffic)
-    return Fit(traffic, planned, known, manifest.execution.mode, today, result, again.expected_s, flat)
+    return Fit(
+        traffic, planned, known, mode, today, result, again, padded, _measured(manifest, traffic) is not None, flat
+    )
+
+
+def _measured(manifest: Manifest, traffic: Traffic) -> CostModel | None:
+    """The costs that planning measured, over symbols of this traffic."""
+    found = [e.cost.model for e in manifest.engines if e.cost is not None]
+    return next((model for model in found if set(model.symbols) <= set(traffic.symbols)), None)
 
 
 def _flat(cost: CostModel, traffic: Traffic) -> tuple[str, ...]:
@@ -134,9 +158,7 @@ def _flat(cost: CostModel, traffic: Traffic) -> tuple[str, ...]:
 
 def cost_of(manifest: Manifest, traffic: Traffic) -> CostModel | None:
     """Seconds by sizes for the symbols of this traffic: as measured, or else through the costs of the buckets."""
-    found = [e.cost.model for e in manifest.engines if e.cost is not None]
-    fitting = (model for model in found if set(model.symbols) <= set(traffic.symbols))
-    model = next(fitting, None) or _through_buckets(manifest.ladder, traffic)
+    model = _measured(manifest, traffic) or _through_buckets(manifest.ladder, traffic)
     return None if model is None else _over_all(model, manifest.ladder, traffic)
 
 
@@ -168,22 +190,27 @@ def _lowest(ladder: Ladder, traffic: Traffic) -> dict[str, Range]:
     return found
 
 
+def _rows(fit: Fit) -> list[tuple[str, ...]]:
+    """Each row is one ladder, run in one way: first as the bundle runs, then padded, which is what a ladder changes."""
+    count = f"rebuilt, {counted(len(fit.rebuilt.ladder.profiles), 'profile')}"
+    rows: list[tuple[str, ...]] = []
+    ways = [("padded to the bucket", fit.padded, fit.known_cost)]
+    if fit.mode == "exact":
+        ways.insert(0, ("exact", (fit.today, fit.again), fit.exact_known))
+    for run, (today, again), known in ways:
+        for name, found, refused in (("this bundle", today, fit.refused), (count, again, fit.rebuilt.refused)):
+            cost_s = "-" if found is None or not known else seconds_text(found.expected_s)
+            rows.append((name, run, cost_s, "-" if found is None else f"{found.waste:.1%}", f"{refused:.2%}"))
+    return rows
+
+
 def show_fit(fit: Fit) -> None:
     """Print the comparison."""
-    today, rebuilt = fit.today, fit.rebuilt
-
-    def cost(value: float) -> str:
-        return seconds_text(value) if fit.known_cost else "-"
-
-    now = ("-", "-") if today is None else (cost(today.expected_s), f"{today.waste:.1%}")
-    count = f"rebuilt, {counted(len(rebuilt.ladder.profiles), 'profile')}"
-    rows = [
-        ("this bundle", *now, f"{fit.refused:.2%}"),
-        (count, cost(fit.rebuilt_s), f"{rebuilt.point.waste:.1%}", f"{rebuilt.refused:.2%}"),
-    ]
-    print_table("ladder", ("ladder", "a request", "padding waste", "refused"), rows)
+    print_table("ladder", ("ladder", "sizes run", "a request", "padding waste", "refused"), _rows(fit))
     if fit.mode == "exact":
         print_text("this bundle runs exact sizes: profiles bound what is served, and cost nothing else")
+        if fit.known_cost and not fit.exact_known:
+            print_text("this bundle holds the costs of its buckets only: what exact sizes take is not known")
     if fit.today is not None and fit.known_cost:
         saved = fit.today.expected_s - fit.rebuilt_s
         print_text(f"a rebuild would save {seconds_text(max(saved, 0.0))} a request ({fit.gain:.1%})")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trtc.compiler.cost_grid import longer_s, unsteady
 from trtc.tools.durations import seconds_text
 from trtc.tools.output import counted
-from trtc.tools.planned import cost_text
+from trtc.tools.planned import cost_text, runs_text
 
 if TYPE_CHECKING:
     from trtc.tools.plan_view import PlanView
@@ -19,13 +20,13 @@ def sentences(view: PlanView) -> list[str]:
     requests = counted(view.traffic.requests, "request") if view.traffic.requests else "a distribution"
     proof = (
         "no ladder of that length is better" if point.proven else f"a ladder as long is at most {point.gap:.1%} better"
-    )
+    ) + f" for the {_costs(view)}"
     count = f"{point.profiles} profile{'s' * (point.profiles != 1)}"
     found = [
         f"{requests} over {', '.join(view.traffic.symbols)}, {len(view.traffic.sizes)} different sizes",
         (
             f"{count}: {seconds_text(point.expected_s)} a request in its bucket, {point.waste:.1%} of the work is "
-            f"padding, {proof}; at exact sizes {seconds_text(view.exact_s)}"
+            f"padding; at exact sizes {seconds_text(view.exact_s)}; {proof}"
         ),
         f"why this many: {view.reason}",
         f"costs: {cost_text(view.cost)}",
@@ -33,9 +34,21 @@ def sentences(view: PlanView) -> list[str]:
     if view.refused:
         found.insert(0, f"{view.refused:.3%} of the requests are refused; all figures are of the others")
     if view.execution is not None:
-        how = "exact sizes" if view.execution.mode == "exact" else "sizes padded to the bucket"
-        found.append(f"runs {how}: {view.execution.reason}")
+        found.append(runs_text(view.execution))
     return [f"{text[0].upper()}{text[1:]}." for text in found]
+
+
+def _costs(view: PlanView) -> str:
+    """Name the costs that a proof holds for: it says nothing about how right they are."""
+    if view.cost.model.source == "analytic":
+        return "counted costs"
+    held = view.cost.model.held_out
+    if held is None or not unsteady(held):
+        return "measured costs"
+    return (
+        f"measured costs, which are off by {held.median:.0%} in the middle, {held.worst:.0%} at worst; measure "
+        f"longer with --measure-seconds {longer_s(view.measure_s):g}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +98,7 @@ def _lengths(view: PlanView) -> Shown:
         for point in view.curve
     ]
     chosen = next(i for i, point in enumerate(view.curve) if point.profiles == view.point.profiles)
-    columns = ("profiles", "a request", "padding waste", "proven best")
+    columns = ("profiles", "a request", "padding waste", "proven best for these costs")
     return Shown("best ladder of each length", columns, rows, chosen)
 
 

@@ -61,6 +61,7 @@ class PlanView:
         compared: other ladders.
         execution: how it will run; None where that was not measured.
         notes: what else to know.
+        measure_s: seconds that measuring had.
     """
 
     title: str
@@ -76,6 +77,7 @@ class PlanView:
     compared: tuple[Compared, ...]
     execution: Execution | None
     notes: tuple[str, ...]
+    measure_s: float
 
     @classmethod
     def of(cls, title: str, made: PlannedModel) -> PlanView:
@@ -96,6 +98,7 @@ class PlanView:
             compared_ladders(planning),
             None if planning.measured is None else planning.measured.execution,
             made.notes,
+            made.measure_s,
         )
 
     @property

@@ -8,13 +8,29 @@ from trtc.tools.durations import seconds_text
 from trtc.tools.output import counted
 
 if TYPE_CHECKING:
-    from trtc.engines.manifest import CostRecord, Manifest, PlanRecord
+    from trtc.engines.manifest import CostRecord, Execution, Manifest, PlanRecord
 
 
 def planned_texts(manifest: Manifest) -> list[str]:
     """Say what was planned for, what was expected, and what the costs rest on; nothing where a person chose."""
     found = [] if manifest.planned is None else [_plan_text(manifest.planned)]
     return found + [f"costs of {e.name}: {cost_text(e.cost)}" for e in manifest.engines if e.cost is not None]
+
+
+def way_text(execution: Execution) -> str:
+    """Say how requests run: at which sizes, how many calls at once, with how many threads each."""
+    sizes = "exact" if execution.mode == "exact" else "padded to the bucket"
+    if not execution.slots:
+        return sizes  # decided when it is loaded
+    threads = counted(execution.threads, "thread") if execution.threads else "all threads"
+    if execution.slots == 1:
+        return f"{sizes}, 1 call at a time, {threads}"
+    return f"{sizes}, {execution.slots} calls at once, {threads} each"
+
+
+def runs_text(execution: Execution) -> str:
+    """Say how requests run, and why."""
+    return f"requests run {way_text(execution)}: {execution.reason or 'no reason was recorded'}"
 
 
 def _plan_text(plan: PlanRecord) -> str:

@@ -99,6 +99,9 @@ def model_options(command: F) -> F:
         click.option("--measure-seconds", "measure_s", type=FiniteRange(0),
                      help="Time for measuring; 0 measures nothing.  "
                           f"[default: {DEFAULTS.measure_s:g}; {MEASURE_S:g} with --traffic]"),
+        click.option("--callers", type=click.IntRange(1), metavar="N",
+                     help="How many callers the program has at once; 1 chooses the threads for the fastest lone call.  "
+                          "[default: as many as help]"),
         click.option("--verify-seconds", "verify_s", type=FiniteRange(1), default=DEFAULTS.verify_s,
                      show_default=True, help="Time for comparing one engine."),
         click.option("--fuse", type=click.Choice(["none", "close", "all"]), default=DEFAULTS.fuse, show_default=True,
@@ -160,5 +163,5 @@ def options_from(ctx: click.Context, given: dict[str, Any]) -> BuildOptions:
     )
     names = ("pads", "fills", "derives", "accept_padding_error", "targets", "samples", "val_ranges", "atol", "rtol",
              "seed", "mode", "measure_s", "verify_s", "model_root", "threads", "fuse")  # fmt: skip
-    taken = {name: given[name] for name in names}
+    taken = {name: given[name] for name in names} | {"callers": given["callers"] or 0}
     return BuildOptions(shapes=shapes, use_cache=not given["no_cache"], plan=plan, builder=builder_from(given), **taken)

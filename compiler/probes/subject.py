@@ -69,9 +69,10 @@ class Subject:
     multiples: Mapping[str, int] = field(default_factory=dict)
 
     def describe_values(self) -> str:
-        """Say which values experiments run with."""
-        real = f"{len(self.samples)} real samples, " if self.samples else ""
-        return f"{real}{self.values.describe()}"
+        """Say which values experiments run with; samples that other sizes are cut from are named once."""
+        made, count = self.values.describe(), len(self.samples)
+        real = f"{count} real sample{'s' * (count != 1)}"
+        return made if not count or made.startswith(f"{real}, ") else f"{real}; {made}"
 
 
 @dataclass(frozen=True, slots=True)

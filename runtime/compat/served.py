@@ -103,9 +103,11 @@ def open_served(bundle: KnownBundle, model: object, file_sha256: str, demands: D
     Raises:
         TrtcError: when it cannot be opened here, or was built with other weights beside the model file.
     """
-    # One call at a time gets all processors, as in ONNX Runtime: how many at once a program makes is not known.
-    threads = demands.threads or this_host().threads
-    session = load(bundle.path, device="cpu", threads=threads, spinning=demands.spinning)
+    # As in ONNX Runtime, whose sessions run every call at once, each on all processors: how many calls a program makes
+    # at once is not known, and none may wait that would not wait there, however few the build found best.
+    processors = this_host().threads
+    threads = demands.threads or processors
+    session = load(bundle.path, device="cpu", slots=processors, threads=threads, spinning=demands.spinning)
     manifest = session.manifest
     pieces = () if manifest.original is None else manifest.original.external
     if not has_external_data(model, file_sha256, manifest.source.sha256, pieces):

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trtc.compiler.cost_grid import Axis, GridOptions, analytic_cost, measure_cost, unsteadiness, without_outliers
+from trtc.compiler.cost_grid import (
+    Axis,
+    GridOptions,
+    analytic_cost,
+    measure_cost,
+    unsteadiness,
+    unsteady,
+    without_outliers,
+)
 from trtc.profiles.cost import HeldOut
 from trtc.profiles.traffic import traffic_from_rows
 
@@ -122,8 +130,9 @@ def test_a_counted_cost_is_marked_and_exact_on_its_grid():
     ],
 )
 def test_costs_that_are_far_off_are_called_unsteady(error, told):
-    text = unsteadiness(error)
-    assert bool(text) == told
+    text = unsteadiness(error, 3.0)
+    assert bool(text) == unsteady(error) == told
     if told:
         assert f"{error.median:.0%} in the middle, {error.worst:.0%} at worst" in text
-        assert "--measure-seconds" in text
+        assert "--measure-seconds 20," in text
+        assert "--measure-seconds 60," in unsteadiness(error, 30.0)

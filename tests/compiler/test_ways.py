@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from trtc.compiler.options import Silent
 from trtc.compiler.replay import Caller, Request, drive
 from trtc.compiler.timing import calls_per_s
 from trtc.compiler.ways import Race, Way, chosen, race
@@ -106,6 +107,39 @@ def test_threads_that_help_are_chosen(course):
     ways = [Way(2, 1, "exact"), Way(1, 2, "exact")]
     found = race(course(lambda _, threads: 2e-3 / threads**2, [3, 5, 11]), ways, 0.05)
     assert found.best == Way(1, 2, "exact")
+
+
+def test_the_lone_call_of_a_way_that_was_dropped_is_known_all_the_same(course):
+    """What a lone caller would gain is told, so it is measured where it loses on throughput, too."""
+    ways = [Way(1, 1, "exact"), Way(1, 2, "exact")]
+    found = race(course(lambda _, threads: 1e-4 if threads == 1 else 1e-3, [3, 5]), ways, 0.05)
+    assert set(found.lone_s) == set(ways)
+
+
+class Heard(Silent):
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.details, self.seconds = [], []
+
+    def detail(self, text):
+        self.details.append(text)
+
+    def ahead(self, seconds):
+        self.seconds.append(seconds)
+
+
+def test_a_race_tells_how_far_it_is_and_how_long_it_will_take(course, monkeypatch):
+    monkeypatch.setattr("trtc.compiler.replay._TOLD_EVERY_S", 0.0)
+    heard = Heard()
+    run = replace(course(lambda *_: 0.0, [3, 5, 5, 11]), progress=heard)
+    race(run, [Way(2, 1, "exact"), Way(1, 2, "exact")], 30e-3)
+    warming = [text for text in heard.details if text.endswith("to warm up")]
+    assert warming == [f"{i} of 9 requests to warm up" for i in range(1, 10)]  # three sizes in three slots
+    assert "round 2, run 1" in heard.details
+    assert heard.details[-1] == "lone calls, run 8"  # four requests in each of two ways
+    (expected_s,) = heard.seconds
+    assert expected_s >= 30e-3
 
 
 def rounds(best, noise=0.0):

@@ -146,6 +146,8 @@ def die_at(count):
 class Progress:
     step = staticmethod(die_at(count if word == "stage" else 0))
     def stage(self, text): self.step()
+    def detail(self, text): pass
+    def ahead(self, seconds): pass
     def note(self, text): pass
     def expect(self, seconds, *, same=True): pass
 

@@ -105,6 +105,12 @@ def plan():
     )
 
 
+def test_a_plan_that_does_not_speak_of_callers_leaves_them_open(plan):
+    assert parse_plan(plan_text(plan).replace("callers = 0\n", "")) == plan
+    with pytest.raises(UsageError, match=r"build.callers is -1; it is 0 or more"):
+        parse_plan(plan_text(plan).replace("callers = 0", "callers = -1"))
+
+
 def test_a_plan_reads_like_this(plan):
     assert (
         plan_text(plan)
@@ -128,6 +134,7 @@ accept_padding_error = false
 atol = 1e-05
 rtol = 0.0001
 seed = 0
+callers = 0
 
 # exact: requests run at their own sizes; bucket: padded to a profile's max. 0: decided when loading.
 [execution]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from types import SimpleNamespace
 
@@ -9,8 +10,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from trtc.compiler import BuildOptions, build
+from trtc.compiler.importer import load_model
 from trtc.engines import read_manifest
-from trtc.profiles import Profile, Range
+from trtc.engines.host import this_host
+from trtc.profiles import Profile, Range, UsageError
+from trtc.runtime import load
 from trtc.tools.foreign_flags import one_value_each
 
 PADDED = ["--pad", "seq", "--pad", "batch", "--fill", "input_ids=0", "--fill", "attention_mask=0"]
@@ -175,3 +180,59 @@ def test_a_place_without_room_for_the_model_is_refused_before_engines_are_built(
     assert (asked, list(tmp_path.iterdir())) == ([tmp_path], [])
     free["bytes"] = needed
     assert trtc(*words).code == 0
+
+
+def test_without_measuring_one_call_at_a_time_has_all_processors(trtc, encoder, tmp_path):
+    said = trtc("build", encoder, "-o", tmp_path / "x.trtc", "--measure-seconds", "0")
+    execution = read_manifest(tmp_path / "x.trtc").execution
+    assert (execution.slots, execution.threads) == (1, 0)
+    assert "requests run exact, 1 call at a time, all threads: nothing was measured (--measure-seconds 0)" in said.out
+    with load(tmp_path / "x.trtc") as session:
+        loaded = session.explain().execution
+        assert (loaded.slots, loaded.threads) == (1, this_host().threads)
+
+
+def test_callers_are_an_option_of_the_build_and_part_of_its_key(trtc, encoder, tmp_path):
+    words = ["build", encoder, "-o", tmp_path / "x.trtc", "--measure-seconds", "0.05"]
+    assert trtc(*words).code == 0
+    said = trtc(*words, "--callers", "1", "--json")
+    assert (said.code, said.json["cache_hit"]) == (0, False)
+    manifest = read_manifest(tmp_path / "x.trtc")
+    assert manifest.build.options["callers"] == "1"
+    assert manifest.execution.slots == 1
+    assert "--callers 1" in trtc("inspect", tmp_path / "x.trtc").out
+    assert "build with --callers 1" not in manifest.execution.reason
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "many"])
+def test_callers_that_cannot_be_are_refused(trtc, encoder, wrong):
+    said = trtc("build", encoder, "--callers", wrong)
+    assert (said.code, said.out) == (2, "")
+    (line,) = said.err.splitlines()
+    assert "--callers" in line
+    with pytest.raises(UsageError, match="callers=-1; give 1 or more"):
+        BuildOptions(callers=-1)
+
+
+def test_how_long_a_build_took_is_what_its_stages_say(trtc, encoder, tmp_path):
+    said = trtc("build", encoder, "-o", tmp_path / "x.trtc", "--measure-seconds", "0.05", "--no-cache")
+    stages = re.findall(r"\(at (.*)\)", said.err)
+    assert re.findall(r"built in (.*)", said.out) == [stages[-1]]
+
+
+def test_the_time_of_a_build_begins_with_loading_its_model(encoder, tmp_path, monkeypatch):
+    """The record of the cache, JSON and the stages count from the same start."""
+    clock = iter(range(1, 10**6))
+    monkeypatch.setattr("trtc.compiler.pipeline.time.monotonic", lambda: float(next(clock)))
+    loaded = []
+
+    def load_late(*args, **kwargs):
+        for _ in range(1000):
+            next(clock)
+        loaded.append(1)
+        return load_model(*args, **kwargs)
+
+    monkeypatch.setattr("trtc.compiler.pipeline.load_model", load_late)
+    report = build(encoder, tmp_path / "x.trtc", BuildOptions(measure_s=0.0, verify_s=1.0, use_cache=False))
+    assert loaded
+    assert report.build_s > 1000

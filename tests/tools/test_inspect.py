@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shlex
 
 import msgspec
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
 from trtc.engines import read_manifest
+from trtc.runtime import load
 from trtc.tools.recorded import options_text
 from trtc.tools.source_names import source_digests
 
@@ -110,7 +113,7 @@ def test_a_bundle_is_shown_with_everything_that_it_says(trtc, built):
         "while input_ids is 0..9\n",
         "876 B  yes       chosen\ncpu: fits: cpu with onnxruntime",
         "ONNX Runtime CPU, optimizations off",
-        "requests run exact: nothing was measured",
+        "requests run exact, 1 call at a time, all threads: nothing was measured",
     ):
         assert text in out
     assert max(map(len, out.splitlines())) > 80, "lines are neither wrapped nor cut"
@@ -218,3 +221,28 @@ def test_a_bundle_that_is_not_there_is_called_a_bundle(trtc, tmp_path):
     said = trtc("inspect", tmp_path / "nope.trtc")
     assert said.code == 2
     assert "nope.trtc: there is no bundle; give the path of a NAME.trtc folder" in said.err
+
+
+def test_how_requests_run_and_what_they_were_probed_with_are_said_once(trtc, encoder, tmp_path):
+    samples = tmp_path / "samples"
+    samples.mkdir()
+    for i in range(2):
+        ids = np.full((1, 4), 3 + i, np.int64)
+        np.savez(samples / f"{i}.npz", input_ids=ids, attention_mask=np.ones_like(ids))
+    bundle = tmp_path / "b.trtc"
+    words = ["--dim", "batch=1..2", "--buckets", "seq=4,8", "--pad", "seq", "--pad", "batch", "--fill", "input_ids=0"]
+    words += ["--fill", "attention_mask=0", "--samples", samples, "--threads", "2", "--measure-seconds", "0.05"]
+    built = trtc("build", encoder, *words, "-o", bundle)
+    assert built.code == 0, built.err
+    out = trtc("inspect", bundle).out
+    (line,) = [line for line in out.splitlines() if line.startswith("values of these runs: ")]
+    assert line.startswith("values of these runs: 2 real samples, cut or repeated along the symbols")
+    assert line.count("real sample") == 1
+    (line,) = [line for line in out.splitlines() if line.startswith("requests run ")]
+    assert line in built.out
+    said = re.findall(r"\d+ calls? at (?:once|a time), \d+ threads?", line)
+    assert len(said) == line.count(" at once") + line.count(" at a time") == 1
+    assert "calls/s" in line
+    assert "a lone call takes" in line
+    with load(bundle, slots=2) as session:
+        assert str(session.explain()).count(" at once") == 1

@@ -164,6 +164,7 @@ def test_a_frozen_plan_of_another_model_says_what_does_not_hold(trtc, encoder, f
         pytest.param(["--dim", "seq=1..9"], "states the profiles", id="ranges"),
         pytest.param(["--pad", "batch"], "--pad batch contradicts", id="padding"),
         pytest.param(["--mode", "bucket"], "says how requests run", id="mode"),
+        pytest.param(["--callers", "2"], "--callers 2 contradicts", id="callers"),
         pytest.param(["--traffic", "t.jsonl"], "give one of the two", id="traffic"),
     ],
 )
@@ -272,6 +273,30 @@ def test_a_ladder_that_grows_along_one_of_two_symbols_is_compared(  # noqa: PLR0
     assert ("no costs along batch" in said.out) == flat
 
 
+def test_each_row_of_a_comparison_is_one_ladder_run_in_one_way(trtc, encoder, tmp_path):
+    """The waste of padded requests never stands beside the seconds of exact ones, and no seconds are made up."""
+    words = ["--dim", "batch=1", "--buckets", "seq=16,64", *PADDED, "--mode", "exact"]
+    bundle, today = tmp_path / "b.trtc", write(tmp_path / "today.jsonl", {5: 1, 40: 1})
+    assert trtc("build", encoder, *words, "--measure-seconds", "0.1", "-o", bundle).code == 0
+    said = trtc("plan", "--from-bundle", bundle, "--traffic", today)
+    rows = [
+        [c for c in line.split("  ") if c] for line in said.out.splitlines() if line.startswith(("  this", "  reb"))
+    ]
+    assert [[name.strip(), run.strip()] for name, run, *_ in rows] == [
+        ["this bundle", "exact"],
+        ["rebuilt, 2 profiles", "exact"],
+        ["this bundle", "padded to the bucket"],
+        ["rebuilt, 2 profiles", "padded to the bucket"],
+    ]
+    costs, wastes = zip(*[(row[2].strip(), row[3].strip()) for row in rows], strict=True)
+    assert costs[:2] == ("-", "-")
+    assert all(cost.endswith(("us", "ms")) for cost in costs[2:])
+    assert wastes == ("0.0%", "0.0%", "43.8%", "0.0%")  # 5 + 40 elements in 16 + 64
+    assert "holds the costs of its buckets only" in said.out
+    found = trtc("plan", "--from-bundle", bundle, "--traffic", today, "--json").json
+    assert (found["today"]["waste"], found["rebuilt"]["waste"]) == (0, 0)
+
+
 def test_costs_that_are_not_measured_are_marked(trtc, encoder, traffic):
     said = trtc("plan", encoder, "--traffic", traffic, "--dim", "batch=1", *PADDED, *QUICK, "--json")
     assert said.json["cost"]["source"] == "analytic"
@@ -288,6 +313,17 @@ def test_a_plan_says_that_costs_were_unsteady(trtc, encoder, traffic, monkeypatc
     words = ["--dim", "batch=1", *PADDED, "--measure-seconds", "0.2", "--json"]
     (note,) = [n for n in trtc("plan", encoder, "--traffic", traffic, *words).json["notes"] if "unsteady" in n]
     assert "30% in the middle, 90% at worst" in note
+    assert "measure longer with --measure-seconds 20" in note
+    said = trtc("plan", encoder, "--traffic", traffic, *words[:-1])
+    assert f"note: {note}" in said.err
+    best_for = "better for the measured costs, which are off by 30% in the middle, 90% at worst; measure longer with "
+    assert f"{best_for}--measure-seconds 20." in said.out
+    assert "proven best for these costs" in said.out
+
+
+def test_a_ladder_is_called_best_for_the_costs_that_it_rests_on(trtc, encoder, traffic):
+    said = trtc("plan", encoder, "--traffic", traffic, "--dim", "batch=1", *PADDED, *QUICK)
+    assert "no ladder of that length is better for the counted costs." in said.out
 
 
 def test_with_requests_refused_other_ladders_are_compared_on_those_that_are_served(trtc, encoder, traffic):

@@ -11,6 +11,9 @@ import onnxruntime
 import pytest
 from outcomes import assert_same, outcome
 
+from trtc.engines.host import this_host
+from trtc.runtime import load
+
 X = np.array([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]], np.float32)
 S = np.array(3)
 FEED = {"x": X, "s": S}
@@ -310,3 +313,19 @@ def test_results_belong_to_the_caller(numbers):
     [first] = session.run(["y"], FEED)
     first[...] = 9
     np.testing.assert_array_equal(session.run(["y"], FEED)[0], np.maximum(X, 0))
+
+
+def test_calls_of_several_threads_run_at_once_as_in_onnxruntime(numbers, monkeypatch):
+    """The bundle says one call at a time; a program that stays as it is must not wait where it would not before."""
+    opened = []
+
+    def kept(*args: Any, **kwargs: Any) -> Any:
+        opened.append(load(*args, **kwargs))
+        return opened[-1]
+
+    monkeypatch.setattr("trtc.runtime.compat.served.load", kept)
+    with load(numbers.bundle) as session:
+        assert session.explain().execution.slots == 1
+    numbers.served().run(None, FEED)
+    execution = opened[0].explain().execution
+    assert (execution.slots, execution.threads) == (this_host().threads, this_host().threads)
