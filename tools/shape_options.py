@@ -99,7 +99,7 @@ def model_options(command: F) -> F:
         click.option("--measure-seconds", "measure_s", type=FiniteRange(0),
                      help="Time for measuring; 0 measures nothing.  "
                           f"[default: {DEFAULTS.measure_s:g}; {MEASURE_S:g} with --traffic]"),
-        click.option("--callers", type=click.IntRange(1), metavar="N",
+        click.option("--callers", type=WholeRange(1), metavar="N",
                      help="How many callers the program has at once; 1 chooses the threads for the fastest lone call.  "
                           "[default: as many as help]"),
         click.option("--verify-seconds", "verify_s", type=FiniteRange(1), default=DEFAULTS.verify_s,
