@@ -6,20 +6,13 @@ import hashlib
 import os
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+from tiny_bundle import tiny_manifest
+
 from trtc.compiler.cache import BuildCache, Built, key_of
 from trtc.engines.blobs import blob_path
 from trtc.engines.bundle import open_engine
-from trtc.engines.manifest import (
-    BlobFile,
-    BuildRecord,
-    EngineRecord,
-    Execution,
-    Manifest,
-    Requirements,
-    Source,
-)
-from trtc.engines.signature import Signature, TensorSpec
-from trtc.profiles import Ladder, Profile, Range
+from trtc.engines.manifest import BlobFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,26 +29,8 @@ class Builder:
         self.folders: list[Path] = []
         sha256 = hashlib.sha256(content).hexdigest()
         file = BlobFile(path=blob_path(sha256, ".bin"), size_bytes=len(content), sha256=sha256)
-        self.manifest = Manifest(
-            schema="1.0",
-            source=Source(sha256=model_sha256, size_bytes=10, ir_version=10, opsets={}),
-            build=BuildRecord(key="1" * 64, trtc="0.1.0", libraries={}, machine={}, options={}),
-            signature=Signature((TensorSpec("x", "float", ("batch",)),), ()),
-            ladder=Ladder((Profile("p0", {"batch": Range(0, None, None)}),)),
-            execution=Execution(),
-            engines=(
-                EngineRecord(
-                    name="e0",
-                    backend="null",
-                    target="null",
-                    precision="none",
-                    entry=file.path,
-                    files=(file,),
-                    requirements=Requirements(),
-                    verified=False,
-                ),
-            ),
-        )
+        tiny = tiny_manifest("tiny", (file,))
+        self.manifest = replace(tiny, source=replace(tiny.source, sha256=model_sha256))
 
     def __call__(self, folder: Path) -> Built:
         self.folders.append(folder)

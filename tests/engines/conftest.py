@@ -6,49 +6,18 @@ import hashlib
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
+from tiny_bundle import tiny_manifest
 
 from trtc.engines.blobs import blob_path
-from trtc.engines.manifest import (
-    BlobFile,
-    BuildRecord,
-    EngineRecord,
-    Execution,
-    Manifest,
-    Requirements,
-    Source,
-)
-from trtc.engines.signature import Signature, TensorSpec
-from trtc.profiles import Ladder, Profile, Range
+from trtc.engines.manifest import BlobFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from trtc.engines.manifest import Manifest
+
 Parts: TypeAlias = "tuple[Manifest, dict[str, Path]]"
-
-
-def tiny_manifest(name: str, files: tuple[BlobFile, ...]) -> Manifest:
-    return Manifest(
-        schema="1.0",
-        source=Source(sha256="0" * 64, size_bytes=10, ir_version=10, opsets={"": 17}),
-        build=BuildRecord(key="1" * 64, trtc="0.1.0", libraries={}, machine={}, options={}),
-        signature=Signature((TensorSpec("x", "float", ("batch", 4)),), (TensorSpec("y", "float", ("batch", 4)),)),
-        ladder=Ladder((Profile("p0", {"batch": Range(0, None, None)}),)),
-        execution=Execution(),
-        engines=(
-            EngineRecord(
-                name="e0",
-                backend="null",
-                target="null",
-                precision="none",
-                entry=files[0].path if files else "",
-                files=files,
-                requirements=Requirements(),
-                verified=False,
-            ),
-        ),
-        metadata={"name": name},
-    )
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from outcomes import assert_same, outcome
+from quiet_runs import quiet, terminated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,18 +37,6 @@ def ran(session: Any, binding: Any, *options: Any) -> list[np.ndarray]:
 
 def value(array: np.ndarray) -> onnxruntime.OrtValue:
     return onnxruntime.OrtValue.ortvalue_from_numpy(array)
-
-
-def quiet() -> onnxruntime.RunOptions:
-    options = onnxruntime.RunOptions()
-    options.log_severity_level = 4
-    return options
-
-
-def terminated() -> onnxruntime.RunOptions:
-    options = quiet()
-    options.terminate = True
-    return options
 
 
 def of_the_class(session: Any) -> Any:

@@ -12,6 +12,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 from outcomes import assert_same, outcome
+from quiet_runs import quiet
 
 from trtc.compiler import BuildOptions, build
 from trtc.runtime.slots import SlotState
@@ -57,14 +58,6 @@ def by_binding(session: Any, x: np.ndarray, options: Any) -> Any:
 
 
 WAYS: list[Callable[[Any, np.ndarray, Any], Any]] = [by_run, by_ort_values, by_binding]
-
-
-def quiet(**settings: Any) -> onnxruntime.RunOptions:
-    options = onnxruntime.RunOptions()
-    options.log_severity_level = 4
-    for name, value in settings.items():
-        setattr(options, name, value)
-    return options
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -10,6 +10,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from outcomes import assert_same, outcome
+from quiet_runs import quiet, terminated
 
 from trtc.engines.host import this_host
 from trtc.runtime import load
@@ -35,18 +36,6 @@ class Frozen(collections.abc.Mapping):
 
 def strided() -> np.ndarray:
     return np.asfortranarray(X)[::-1]
-
-
-def quiet() -> onnxruntime.RunOptions:
-    options = onnxruntime.RunOptions()
-    options.log_severity_level = 4
-    return options
-
-
-def terminated() -> onnxruntime.RunOptions:
-    options = quiet()
-    options.terminate = True
-    return options
 
 
 def values_of(values: dict[str, Any]) -> dict[str, Any]:
